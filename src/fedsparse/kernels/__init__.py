@@ -1,0 +1,1 @@
+"""Compiled loops: everything that runs per entry of the data."""

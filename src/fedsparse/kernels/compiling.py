@@ -1,0 +1,37 @@
+"""The one decorator every compiled loop of the package carries."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Sums may be reordered so that they vectorize, but NaN and infinity keep their meaning:
+# they are how divergence is noticed.
+_REORDER_SUMS = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def _forget_stale_code(folder: Path) -> None:
+    """Remove compiled code older than any source in ``folder``.
+
+    numba notices a change in the file of a function, not in the files of those it calls, and
+    would go on running the old callee inlined in the caller.
+    """
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for index in (folder / "__pycache__").glob("*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
+
+try:
+    _forget_stale_code(Path(__file__).parent)
+except OSError:
+    pass  # a read-only installation, where sources do not change either
+
+compiled = cast(
+    Callable[[Function], Function],
+    njit(nogil=True, cache=True, fastmath=_REORDER_SUMS, error_model="numpy"),
+)
+"""Compile a loop nest: runs without the interpreter lock, kept on disk between starts."""
