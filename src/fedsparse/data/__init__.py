@@ -1,0 +1,1 @@
+"""Clients' data: how they are held, generated and read."""

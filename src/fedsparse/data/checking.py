@@ -1,0 +1,133 @@
+"""Checks on what a user hands over as data. Errors name the client, row and column."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.errors import DataError
+
+_ROWS_AT_A_TIME = 4096  # bounds the memory of the search for NaN
+
+
+def as_features(features: Any, name: str) -> AnyArray | sparse.csr_array:
+    """A 2-D float array or canonical CSR matrix; integers and half floats are converted."""
+    if sparse.issparse(features):
+        return _canonical(features, name)
+    array = np.asarray(features)
+    if array.ndim != 2:
+        raise DataError(
+            f"the features of {name} have {array.ndim} dimension(s); "
+            "give a table with one row per sample"
+        )
+    if array.shape[0] == 0:
+        raise DataError(f"{name} has no rows; leave it out or give it data")
+    return np.ascontiguousarray(_as_float(array, name))
+
+
+def _as_float(array: AnyArray, name: str) -> AnyArray:
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    if array.dtype.kind == "c":
+        raise DataError(f"the features of {name} are complex; give real numbers")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the features of {name} contain values that are not numbers; "
+            "encode text columns as numbers first"
+        ) from None
+
+
+def _canonical(features: Any, name: str) -> sparse.csr_array:
+    """CSR with sorted indices and no duplicates, leaving the caller's matrix as it was."""
+    if features.shape[0] == 0:
+        raise DataError(f"{name} has no rows; leave it out or give it data")
+    matrix = sparse.csr_array(features)
+    matrix = sparse.csr_array(
+        (_as_float(matrix.data, name), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def as_targets(targets: ArrayLike, rows: int, name: str, what: str = "targets") -> AnyArray:
+    """A 1-D array with one entry per row and none missing."""
+    array = np.asarray(targets)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.shape[0] != rows:
+        raise DataError(
+            f"{name} has {rows} rows of features and {what} of shape {array.shape}; "
+            "give one entry per row"
+        )
+    if array.dtype.kind == "O" and any(value is None or value != value for value in array):
+        row = next(i for i, value in enumerate(array) if value is None or value != value)
+        raise DataError(f"{name}, row {row}: one of the {what} is missing; remove or fill the row")
+    if array.dtype.kind == "O":
+        array = np.array(array.tolist())
+    return array
+
+
+def check_widths(names: Sequence[str], widths: Sequence[int]) -> None:
+    """All clients must have the same number of columns."""
+    usual = max(set(widths), key=widths.count)
+    for name, width in zip(names, widths, strict=True):
+        if width != usual:
+            raise DataError(
+                f"{name} has {width} columns, the others have {usual}; "
+                "check its table for a missing or extra feature"
+            )
+    if usual == 0:
+        raise DataError("the clients have no columns; give at least one feature")
+
+
+def check_finite(
+    features: AnyArray | sparse.csr_array,
+    targets: AnyArray,
+    pointer: Int64Array,
+    names: Sequence[str],
+) -> None:
+    """No NaN or infinity in features or targets."""
+    found = _first_not_finite(features)
+    if found is not None:
+        row, column, value = found
+        raise DataError(
+            f"{_place(row, pointer, names)}, column {column} is {value}; "
+            "remove or fill such values first"
+        )
+    if targets.dtype.kind == "f" and not np.isfinite(targets).all():
+        row = int(np.flatnonzero(~np.isfinite(targets))[0])
+        raise DataError(
+            f"{_place(row, pointer, names)}: the target is {targets[row]}; remove or fill it first"
+        )
+
+
+def _place(row: int, pointer: Int64Array, names: Sequence[str]) -> str:
+    client = int(np.searchsorted(pointer, row, side="right")) - 1
+    return f"{names[client]}, row {row - pointer[client]}"
+
+
+def _first_not_finite(
+    features: AnyArray | sparse.csr_array,
+) -> tuple[int, int, float] | None:
+    if isinstance(features, sparse.csr_array):
+        bad = np.flatnonzero(~np.isfinite(features.data))
+        if bad.size == 0:
+            return None
+        row = int(np.searchsorted(features.indptr, bad[0], side="right")) - 1
+        return row, int(features.indices[bad[0]]), float(features.data[bad[0]])
+    for begin in range(0, features.shape[0], _ROWS_AT_A_TIME):
+        part = features[begin : begin + _ROWS_AT_A_TIME]
+        finite = np.isfinite(part)
+        if not finite.all():
+            row, column = (int(index) for index in np.argwhere(~finite)[0])
+            return begin + row, column, float(part[row, column])
+    return None

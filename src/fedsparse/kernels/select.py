@@ -1,0 +1,112 @@
+"""Hard thresholding H_τ: find the τ entries of largest magnitude.
+
+The bit pattern of a non-negative float, read as an integer, sorts like the float. So magnitudes are
+compared as integer *keys* and the τ-th largest is found by bisecting on the key: every probe is one
+counting pass, which vectorizes and does not branch, and a good first guess (the threshold of the
+previous local step) leaves about ten of them. NaN sorts above infinity: it is kept, and seen.
+"""
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.kernels.compiling import compiled
+
+# A sixteenth of an octave: thresholds of successive steps rarely move further.
+_FIRST_STRIDE = 1 << 48
+# Below this many keys a counting pass is cheaper than gathering the undecided ones.
+_WORTH_GATHERING = 2048
+
+
+@compiled
+def _count_at_least(keys: Int64Array, size: int, bound: int) -> int:
+    count = 0
+    for position in range(size):
+        count += keys[position] >= bound
+    return count
+
+
+@compiled
+def _largest(keys: Int64Array, size: int) -> int:
+    largest = keys[0]
+    for position in range(size):
+        largest = max(largest, keys[position])
+    return largest
+
+
+@compiled
+def _gather_between(keys: Int64Array, size: int, low: int, high: int, gathered: Int64Array) -> int:
+    count = 0
+    for position in range(size):
+        candidate = keys[position]
+        gathered[count] = candidate
+        count += (candidate >= low) & (candidate < high)
+    return count
+
+
+@compiled
+def cut(keys: Int64Array, size: int, kept: int, guess: int, scratch: Int64Array) -> tuple[int, int]:
+    """Where to cut so that ``kept`` of ``size`` keys stay.
+
+    Returns ``(threshold, quota)``: keep every key above ``threshold`` and the first ``quota`` of
+    those equal to it. ``guess`` is a likely threshold, 0 if there is none. ``scratch`` has at
+    least ``size`` entries.
+    """
+    if size <= kept:
+        return 0, size
+    low, at_least_low = 0, size
+    high, at_least_high = _largest(keys, size) + 1, 0
+    source, undecided, decided = keys, size, 0
+    probe = guess if 0 < guess < high else high - 1
+    stride = _FIRST_STRIDE
+    galloping = True
+    went_up = went_down = False
+    while at_least_low > kept and high - low > 1:
+        probe = min(max(probe, low + 1), high - 1)
+        count = decided + _count_at_least(source, undecided, probe)
+        if count >= kept:
+            low, at_least_low = probe, count
+            went_up = True
+        else:
+            high, at_least_high = probe, count
+            went_down = True
+        if went_up and went_down:
+            galloping = False
+        if galloping:
+            probe = probe + stride if went_up else probe - stride
+            stride *= 4
+        else:
+            probe = low + (high - low) // 2
+        if undecided > _WORTH_GATHERING and (at_least_low - at_least_high) * 4 < undecided:
+            undecided = _gather_between(source, undecided, low, high, scratch)
+            source, decided = scratch, at_least_high
+    if at_least_low == kept:
+        return low, size
+    return low, kept - at_least_high
+
+
+@compiled
+def keep_largest(vector: FloatArray, kept: int) -> FloatArray:
+    """H_τ of a vector: a copy with exactly ``kept`` entries of largest magnitude, others zero.
+
+    Zeros are passed over first, so that a long vector with few non-zeros costs one pass.
+    """
+    size = vector.size
+    result = np.zeros(size)
+    nonzeros = 0
+    for position in range(size):
+        nonzeros += vector[position] != 0.0
+    positions = np.empty(nonzeros, np.int64)
+    magnitudes = np.empty(nonzeros)
+    filled = 0
+    for position in range(size):
+        if vector[position] != 0.0:
+            positions[filled] = position
+            magnitudes[filled] = abs(vector[position])
+            filled += 1
+    keys = magnitudes.view(np.int64)
+    threshold, quota = cut(keys, nonzeros, kept, 0, np.empty(nonzeros, np.int64))
+    for entry in range(nonzeros):
+        if keys[entry] > threshold or (keys[entry] == threshold and quota > 0):
+            quota -= keys[entry] == threshold
+            result[positions[entry]] = vector[positions[entry]]
+    return result

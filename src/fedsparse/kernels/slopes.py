@@ -1,0 +1,71 @@
+"""The losses as the compiled loops see them: from scores z·x to values and derivatives."""
+
+import math
+from typing import Final
+
+from fedsparse.arrays import FloatArray
+from fedsparse.kernels.compiling import compiled
+
+SQUARED: Final = 0
+LOGISTIC: Final = 1
+SOFTMAX: Final = 2
+
+
+@compiled
+def to_slopes(loss: int, scores: FloatArray, target: float) -> None:
+    """Replace one row's scores by the derivative of its loss with respect to them."""
+    if loss == SQUARED:
+        scores[0] = 2.0 * (scores[0] - target)
+    elif loss == LOGISTIC:
+        scores[0] = 1.0 / (1.0 + math.exp(-scores[0])) - target
+    else:
+        _to_probabilities(scores)
+        scores[int(target)] -= 1.0
+
+
+@compiled
+def _to_probabilities(scores: FloatArray) -> None:
+    highest = scores.max()
+    total = 0.0
+    for label in range(scores.size):
+        scores[label] = math.exp(scores[label] - highest)
+        total += scores[label]
+    for label in range(scores.size):
+        scores[label] /= total
+
+
+@compiled
+def to_mean_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> None:
+    """`to_slopes` for scores laid out (classes, rows), divided by the number of rows.
+
+    Columns of ``scores`` beyond the last row are padding and become zero; ``row`` is room for one
+    row's scores.
+    """
+    count = targets.size
+    if loss == SQUARED:
+        for position in range(count):
+            scores[0, position] = 2.0 * (scores[0, position] - targets[position]) / count
+    else:
+        for position in range(count):
+            for label in range(row.size):
+                row[label] = scores[label, position]
+            to_slopes(loss, row, targets[position])
+            for label in range(row.size):
+                scores[label, position] = row[label] / count
+    scores[:, count:] = 0.0
+
+
+@compiled
+def loss_of_row(loss: int, scores: FloatArray, target: float) -> float:
+    """One row's loss at the given scores."""
+    if loss == SQUARED:
+        return (target - scores[0]) ** 2
+    if loss == LOGISTIC:
+        # log(1 + e^u) - y u without overflow
+        score = scores[0]
+        return math.log1p(math.exp(-abs(score))) + max(score, 0.0) - target * score
+    highest = scores.max()
+    total = 0.0
+    for label in range(scores.size):
+        total += math.exp(scores[label] - highest)
+    return math.log(total) + highest - scores[int(target)]

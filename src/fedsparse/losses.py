@@ -1,0 +1,203 @@
+"""The losses: squared error, logistic and softmax, each with an ℓ2 term.
+
+f_i(x) = (1/B_i) Σ_j loss(z_ij·x, y_ij) + (λ/2) ‖x‖². The compiled form of the losses is in
+`fedsparse.kernels.slopes`; the classes here name them, check labels and know their constants.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import DataError, OptionError
+from fedsparse.kernels import slopes
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """What all losses share.
+
+    Parameters
+    ----------
+    l2
+        λ, the weight of (λ/2)‖x‖².
+    """
+
+    l2: float = 0.0
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+    curvature: ClassVar[float]
+    """Largest second derivative of the loss with respect to a row's scores."""
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.l2) and self.l2 >= 0):
+            raise OptionError(f"l2 must be a number ≥ 0, not {self.l2!r}")
+
+    @abstractmethod
+    def encode(self, data: FederatedData) -> "EncodedTargets":
+        """Check the clients' targets and turn them into the numbers the loss computes with."""
+
+    def value(self, scores: ArrayLike, targets: ArrayLike) -> float:
+        """Mean loss over rows at given scores z·x, the ℓ2 term left out.
+
+        Examples
+        --------
+        >>> SquaredError().value([1.0, 3.0], [0.0, 1.0])
+        2.5
+        """
+        rows, encoded = _as_rows(scores, targets)
+        return float(
+            np.mean(
+                [slopes.loss_of_row(self.code, *pair) for pair in zip(rows, encoded, strict=True)]
+            )
+        )
+
+    def derivative(self, scores: ArrayLike, targets: ArrayLike) -> FloatArray:
+        """Derivative of each row's loss with respect to its scores.
+
+        Examples
+        --------
+        >>> Logistic().derivative([0.0, 0.0], [0.0, 1.0])
+        array([ 0.5, -0.5])
+        """
+        rows, encoded = _as_rows(scores, targets)
+        result = rows.copy()
+        for row, target in zip(result, encoded, strict=True):
+            slopes.to_slopes(self.code, row, target)
+        return result.reshape(np.shape(scores))
+
+    def smoothness(self, largest_eigenvalue: float) -> float:
+        """Smoothness constant l of a client, given the largest eigenvalue of ZᵀZ/B.
+
+        Examples
+        --------
+        >>> SquaredError().smoothness(3.0), Logistic(l2=0.5).smoothness(4.0)
+        (6.0, 1.5)
+        """
+        return self.curvature * largest_eigenvalue + self.l2
+
+
+@dataclass(frozen=True)
+class EncodedTargets:
+    """Targets as numbers, and the classes they stand for (none for regression)."""
+
+    values: FloatArray
+    classes: AnyArray | None = None
+
+
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """(y − z·x)², without ½."""
+
+    name: ClassVar[str] = "squared"
+    code: ClassVar[int] = slopes.SQUARED
+    curvature: ClassVar[float] = 2.0
+
+    def encode(self, data: FederatedData) -> EncodedTargets:
+        """Any finite numbers will do."""
+        if data.targets.dtype.kind not in "fiub":
+            row = _first(~np.array([_is_number(value) for value in data.targets]))
+            raise _misfit(data, row, "the squared loss needs numbers", 'loss="softmax"')
+        return EncodedTargets(data.targets.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + e^{z·x}) − y z·x for labels 0 and 1; −1 and +1 are accepted too."""
+
+    l2: float = 1e-4
+
+    name: ClassVar[str] = "logistic"
+    code: ClassVar[int] = slopes.LOGISTIC
+    curvature: ClassVar[float] = 0.25
+
+    def encode(self, data: FederatedData) -> EncodedTargets:
+        """Labels become 0 and 1."""
+        labels = data.targets
+        if labels.dtype.kind not in "fiub":
+            raise _misfit(data, 0, "the logistic loss needs labels 0/1 or −1/+1", 'loss="softmax"')
+        values = labels.astype(np.float64)
+        if np.isin(values, (0.0, 1.0)).all():
+            return EncodedTargets(values, np.array([0, 1]))
+        if np.isin(values, (-1.0, 1.0)).all():
+            return EncodedTargets((values + 1.0) / 2.0, np.array([-1, 1]))
+        row = _first(~np.isin(values, (-1.0, 0.0, 1.0)))
+        if row is None:  # −1, 0 and 1 together
+            row = int(np.flatnonzero(values == -1.0)[0])
+        raise _misfit(data, row, "the logistic loss needs labels 0/1 or −1/+1", 'loss="softmax"')
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """Cross-entropy over c classes; coefficients are a (d, c) matrix."""
+
+    l2: float = 1e-4
+
+    name: ClassVar[str] = "softmax"
+    code: ClassVar[int] = slopes.SOFTMAX
+    curvature: ClassVar[float] = 0.5
+
+    def encode(self, data: FederatedData) -> EncodedTargets:
+        """Labels of any kind become 0 … c−1 in sorted order; a client may lack some classes."""
+        labels = data.targets
+        if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
+            row = _first(labels != np.round(labels))
+            raise _misfit(data, row, "the softmax loss needs class labels", 'loss="squared"')
+        classes, codes = np.unique(labels, return_inverse=True)
+        if classes.size < 2:
+            raise DataError(
+                f"all rows have the same label, {classes[0]}; the softmax loss needs two classes"
+            )
+        return EncodedTargets(codes.astype(np.float64), classes)
+
+
+LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Logistic, Softmax)}
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """A loss object from its name or itself.
+
+    Examples
+    --------
+    >>> as_loss("logistic")
+    Logistic(l2=0.0001)
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise OptionError(f"unknown loss {loss!r}; use one of {', '.join(LOSSES)} or a Loss object")
+    return LOSSES[loss]()
+
+
+def coefficient_shape(width: int, classes: AnyArray | None, loss: Loss) -> tuple[int, ...]:
+    """Shape of x: (d,), or (d, c) for softmax."""
+    if isinstance(loss, Softmax) and classes is not None:
+        return (width, classes.size)
+    return (width,)
+
+
+def _as_rows(scores: ArrayLike, targets: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    encoded = np.asarray(targets, dtype=np.float64)
+    return np.asarray(scores, dtype=np.float64).reshape(encoded.size, -1), encoded
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number))
+
+
+def _first(mask: AnyArray) -> int | None:
+    found = np.flatnonzero(mask)
+    return int(found[0]) if found.size else None
+
+
+def _misfit(data: FederatedData, row: int | None, need: str, alternative: str) -> DataError:
+    name, own_row = data.owner_of(row or 0)
+    label = data.targets[row or 0]
+    return DataError(
+        f"{name}, row {own_row} has label {label}, but {need}; recode it or use {alternative}"
+    )
