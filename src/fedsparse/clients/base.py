@@ -1,0 +1,74 @@
+"""What a set of clients can be asked, whatever their storage."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.clients.workers import Workers
+from fedsparse.data.federated import FederatedData
+from fedsparse.kernels.plan import Plan
+from fedsparse.losses import Loss, coefficient_shape
+from fedsparse.sparsity import ColumnThreshold
+from fedsparse.stacks import Stack
+
+
+class Clients(ABC):
+    """Clients' data made ready for compiled loops.
+
+    Every method takes the places of the clients to ask and works on all of them in one call.
+    Coefficients arrive with shape (d,) or (d, c); `by_class` makes them (c, d) for the loops.
+    """
+
+    def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
+        encoded = loss.encode(data)
+        self.data = data
+        self.loss = loss
+        self.targets = encoded.values
+        self.classes = encoded.classes
+        self.shape = coefficient_shape(data.width, encoded.classes, loss)
+        self.workers = Workers(threads)
+
+    @abstractmethod
+    def local_steps(
+        self,
+        x: FloatArray,
+        snapshot: FloatArray | None,
+        plan: Plan,
+        threshold: ColumnThreshold | None,
+        which: Int64Array,
+    ) -> Stack:
+        """K local steps from ``x`` on each client."""
+
+    @abstractmethod
+    def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
+        """Mean loss of each client at ``x``, the ℓ2 term left out."""
+
+    @abstractmethod
+    def mean_gradients(self, x: FloatArray, which: Int64Array) -> Stack:
+        """Mean loss gradient of each client at ``x``, the ℓ2 term left out."""
+
+    @abstractmethod
+    def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
+        """A function of (x, rows) that gives the mean loss gradient over rows of one client."""
+
+    @abstractmethod
+    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
+        """Largest eigenvalue of ZᵀZ/B of each client, by power iteration."""
+
+    def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
+        """f_i(x) of each client."""
+        penalty = 0.5 * self.loss.l2 * float(np.vdot(x, x)) if self.loss.l2 else 0.0
+        return self.mean_losses(x, which) + penalty
+
+
+def by_class(x: FloatArray) -> FloatArray:
+    """Coefficients as the compiled loops hold them: one row per class, C-ordered.
+
+    Examples
+    --------
+    >>> by_class(np.zeros(3)).shape, by_class(np.zeros((3, 2))).shape
+    ((1, 3), (2, 3))
+    """
+    return np.ascontiguousarray(x.reshape(1, -1) if x.ndim == 1 else x.T)

@@ -1,0 +1,268 @@
+"""Compiled loops over dense rows.
+
+Coefficients are laid out class by class, shape (classes, width), so that every inner loop runs
+along a row of data. Four rows are taken at a time: a coefficient loaded once serves four products.
+"""
+
+import numpy as np
+
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.kernels import random
+from fedsparse.kernels.compiling import compiled
+from fedsparse.kernels.plan import Plan, batch_key, batch_of, step_in_place
+from fedsparse.kernels.select import cut
+from fedsparse.kernels.slopes import loss_of_row, to_slopes
+
+
+@compiled
+def scores_of_rows(
+    features: AnyArray, rows: Int64Array, begin: int, end: int, x: FloatArray, scores: FloatArray
+) -> None:
+    """Scores of the listed rows ``begin … end``, for every class; ``scores[0]`` is the first's."""
+    whole = end - (end - begin) % 4
+    for first in range(begin, whole, 4):
+        row_0, row_1, row_2, row_3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+        place = first - begin
+        for label in range(x.shape[0]):
+            sum_0 = sum_1 = sum_2 = sum_3 = 0.0
+            for column in range(x.shape[1]):
+                coefficient = x[label, column]
+                sum_0 += features[row_0, column] * coefficient
+                sum_1 += features[row_1, column] * coefficient
+                sum_2 += features[row_2, column] * coefficient
+                sum_3 += features[row_3, column] * coefficient
+            scores[place, label], scores[place + 1, label] = sum_0, sum_1
+            scores[place + 2, label], scores[place + 3, label] = sum_2, sum_3
+    for position in range(whole, end):
+        for label in range(x.shape[0]):
+            total = 0.0
+            for column in range(x.shape[1]):
+                total += features[rows[position], column] * x[label, column]
+            scores[position - begin, label] = total
+
+
+@compiled
+def add_rows(
+    features: AnyArray,
+    rows: Int64Array,
+    begin: int,
+    end: int,
+    slopes: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Add the listed rows ``begin … end`` to ``gradient``, each times its slope for the class."""
+    whole = end - (end - begin) % 4
+    for first in range(begin, whole, 4):
+        row_0, row_1, row_2, row_3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+        place = first - begin
+        for label in range(gradient.shape[0]):
+            slope_0, slope_1 = slopes[place, label], slopes[place + 1, label]
+            slope_2, slope_3 = slopes[place + 2, label], slopes[place + 3, label]
+            for column in range(gradient.shape[1]):
+                gradient[label, column] += (
+                    slope_0 * features[row_0, column]
+                    + slope_1 * features[row_1, column]
+                    + slope_2 * features[row_2, column]
+                    + slope_3 * features[row_3, column]
+                )
+    for position in range(whole, end):
+        for label in range(gradient.shape[0]):
+            slope = slopes[position - begin, label]
+            for column in range(gradient.shape[1]):
+                gradient[label, column] += slope * features[rows[position], column]
+
+
+@compiled
+def mean_gradient(
+    features: AnyArray,
+    targets: FloatArray,
+    rows: Int64Array,
+    count: int,
+    x: FloatArray,
+    loss: int,
+    gradient: FloatArray,
+    slopes: FloatArray,
+    anchor: FloatArray,
+) -> None:
+    """Mean loss gradient over the listed rows, the ℓ2 term left out.
+
+    Scores and gradient are worked out four rows at a time, while these are still in the nearest
+    cache. ``anchor`` holds each listed row's slopes at a snapshot, to be subtracted; it has no rows
+    when there is no snapshot. ``slopes`` is room for four rows.
+    """
+    gradient[:] = 0.0
+    for first in range(0, count, 4):
+        last = min(first + 4, count)
+        scores_of_rows(features, rows, first, last, x, slopes)
+        for position in range(first, last):
+            row, place = rows[position], position - first
+            to_slopes(loss, slopes[place], targets[row])
+            for label in range(x.shape[0]):
+                if anchor.shape[0] > 0:
+                    slopes[place, label] -= anchor[row, label]
+                slopes[place, label] /= count
+        add_rows(features, rows, first, last, slopes, gradient)
+
+
+@compiled
+def threshold_classes(
+    x: FloatArray,
+    kept: int,
+    always: Int64Array,
+    magnitudes: FloatArray,
+    scratch: Int64Array,
+    guesses: Int64Array,
+) -> None:
+    """H_τ on every class in place; ``always`` lists the columns kept whatever their size."""
+    width = x.shape[1]
+    keys = magnitudes.view(np.int64)
+    for label in range(x.shape[0]):
+        coefficients = x[label]
+        for column in range(width):
+            magnitudes[column] = abs(coefficients[column])
+        for column in always:
+            magnitudes[column] = np.inf
+        threshold, quota = cut(keys, width, kept, guesses[label], scratch)
+        guesses[label] = threshold
+        if quota >= width:
+            for column in range(width):
+                if keys[column] < threshold:
+                    coefficients[column] = 0.0
+            continue
+        for column in range(width):
+            tied = keys[column] == threshold
+            if keys[column] < threshold or (tied and quota <= 0):
+                coefficients[column] = 0.0
+            quota -= tied
+
+
+@compiled
+def write_sparse(x: FloatArray, indices: Int64Array, values: FloatArray) -> int:
+    """List the non-zeros of ``x`` in order of (class, column); returns how many there are."""
+    filled = 0
+    for label in range(x.shape[0]):
+        for column in range(x.shape[1]):
+            if x[label, column] != 0.0:
+                indices[filled] = label * x.shape[1] + column
+                values[filled] = x[label, column]
+                filled += 1
+    return filled
+
+
+@compiled
+def _anchor_slopes(
+    features: AnyArray,
+    targets: FloatArray,
+    rows: Int64Array,
+    snapshot: FloatArray,
+    loss: int,
+    anchor: FloatArray,
+) -> None:
+    """Slopes of all the client's rows at the snapshot."""
+    scores_of_rows(features, rows, 0, rows.size, snapshot, anchor)
+    for row in range(rows.size):
+        to_slopes(loss, anchor[row], targets[row])
+
+
+@compiled
+def local_steps(
+    features: AnyArray,
+    targets: FloatArray,
+    pointer: Int64Array,
+    clients: Int64Array,
+    order: Int64Array,
+    identities: Int64Array,
+    start: FloatArray,
+    snapshot: FloatArray,
+    plan: Plan,
+    always: Int64Array,
+    dense_answers: FloatArray,
+    indices: Int64Array,
+    values: FloatArray,
+    counts: Int64Array,
+) -> None:
+    """K steps on each listed client, straight from its rows.
+
+    The answer goes to ``dense_answers`` or, with local thresholding, to one row of ``indices``,
+    ``values`` and ``counts``. ``snapshot`` is empty without variance reduction.
+    """
+    labels, width = start.shape
+    x, gradient, mean_at_snapshot = np.empty_like(start), np.empty_like(start), np.zeros_like(start)
+    slopes = np.empty((4, labels))
+    magnitudes, scratch = np.empty(width), np.empty(width, np.int64)
+    guesses = np.zeros(labels, np.int64)
+    for answer in order:
+        client = clients[answer]
+        own = features[pointer[client] : pointer[client + 1]]
+        own_targets = targets[pointer[client] : pointer[client + 1]]
+        rows = np.arange(own.shape[0])
+        batch = batch_of(plan, own.shape[0])
+        anchored = snapshot.shape[0] > 0 and batch < own.shape[0]
+        anchor = np.empty((own.shape[0] if anchored else 0, labels))
+        if anchored:
+            _anchor_slopes(own, own_targets, rows, snapshot, plan.loss, anchor)
+            mean_at_snapshot[:] = 0.0
+            add_rows(own, rows, 0, rows.size, anchor, mean_at_snapshot)
+        x[:] = start
+        for step in range(plan.steps):
+            key = batch_key(plan, identities[client], step)
+            if batch < own.shape[0]:
+                random.draw(key, rows, own.shape[0], batch)
+            mean_gradient(own, own_targets, rows, batch, x, plan.loss, gradient, slopes, anchor)
+            if batch < own.shape[0]:
+                random.undo_draw(key, rows, own.shape[0], batch)
+            if anchored:
+                gradient += mean_at_snapshot / own.shape[0]
+            step_in_place(x.ravel(), start.ravel(), gradient.ravel(), plan)
+            if plan.kept > 0:
+                threshold_classes(x, plan.kept, always, magnitudes, scratch, guesses)
+        if plan.kept > 0:
+            counts[answer] = write_sparse(x, indices[answer], values[answer])
+        else:
+            dense_answers[answer] = x
+
+
+@compiled
+def losses_at(
+    features: AnyArray,
+    targets: FloatArray,
+    pointer: Int64Array,
+    clients: Int64Array,
+    order: Int64Array,
+    x: FloatArray,
+    loss: int,
+    values: FloatArray,
+) -> None:
+    """Mean loss of each listed client at ``x``, the ℓ2 term left out."""
+    scores = np.empty((4, x.shape[0]))
+    for answer in order:
+        begin, end = pointer[clients[answer]], pointer[clients[answer] + 1]
+        rows = np.arange(begin, end)
+        total = 0.0
+        for first in range(0, rows.size, 4):
+            last = min(first + 4, rows.size)
+            scores_of_rows(features, rows, first, last, x, scores)
+            for position in range(first, last):
+                total += loss_of_row(loss, scores[position - first], targets[rows[position]])
+        values[answer] = total / rows.size
+
+
+@compiled
+def gradients_at(
+    features: AnyArray,
+    targets: FloatArray,
+    pointer: Int64Array,
+    clients: Int64Array,
+    order: Int64Array,
+    x: FloatArray,
+    loss: int,
+    gradients: FloatArray,
+) -> None:
+    """Mean loss gradient of each listed client at ``x``, the ℓ2 term left out."""
+    slopes = np.empty((4, x.shape[0]))
+    no_anchor = np.empty((0, x.shape[0]))
+    for answer in order:
+        rows = np.arange(pointer[clients[answer]], pointer[clients[answer] + 1])
+        mean_gradient(
+            features, targets, rows, rows.size, x, loss, gradients[answer], slopes, no_anchor
+        )
