@@ -1,0 +1,63 @@
+"""Learn a model with at most τ non-zero coefficients from data that stay where they are."""
+
+from fedsparse import datasets
+from fedsparse.algorithms import (
+    GDHT,
+    HSGHT,
+    SGDHT,
+    SVRGHT,
+    Algorithm,
+    DistributedIHT,
+    FedAvg,
+    FedHT,
+    FedIterHT,
+    FedProx,
+    GrowingBatch,
+    State,
+)
+from fedsparse.answers import Answers
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import CheckpointError, DataError, DivergenceWarning, OptionError
+from fedsparse.losses import Logistic, Softmax, SquaredError
+from fedsparse.requests import Describe, Evaluate, Gradient, LocalSteps
+from fedsparse.result import Result
+from fedsparse.run import run
+from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
+from fedsparse.version import __version__
+
+__all__ = [
+    "GDHT",
+    "HSGHT",
+    "SGDHT",
+    "SVRGHT",
+    "Algorithm",
+    "Answers",
+    "CheckpointError",
+    "DataError",
+    "Describe",
+    "DistributedIHT",
+    "DivergenceWarning",
+    "Evaluate",
+    "FedAvg",
+    "FedHT",
+    "FedIterHT",
+    "FedProx",
+    "FederatedData",
+    "Gradient",
+    "GrowingBatch",
+    "LocalSteps",
+    "Logistic",
+    "LowRank",
+    "OptionError",
+    "Result",
+    "Softmax",
+    "SquaredError",
+    "State",
+    "TopK",
+    "TopKGroups",
+    "TopKPerClass",
+    "__version__",
+    "datasets",
+    "hard_threshold",
+    "run",
+]

@@ -1,0 +1,142 @@
+"""Fed-HT, FedIter-HT, Distributed-IHT, and the centralized methods they generalize.
+
+Tong, Liang, Zhu & Bi, Federated Nonconvex Sparse Learning, 2021. All run
+
+    for t = 0 … T−1:
+        every client i:  x_i ← x_t
+                         K times:  x_i ← x_i − γ g_i(x_i)
+                                   x_i ← H_τ(x_i)              (FedIter-HT only)
+        x_{t+1} = H_τ(Σ p_i x_i)
+
+and differ in K and in where H_τ is applied. The local loop is `fedsparse.requests.LocalSteps`.
+"""
+
+from dataclasses import dataclass, field
+
+from fedsparse.algorithms.averaging import FedAvg
+from fedsparse.algorithms.base import State
+from fedsparse.algorithms.options import GrowingBatch
+from fedsparse.arrays import FloatArray
+from fedsparse.sparsity import Sparsity, as_sparsity
+
+
+@dataclass(frozen=True)
+class FedHT(FedAvg):
+    """Federated Hard Thresholding: H_τ at the server only (Algorithm 1).
+
+    Parameters
+    ----------
+    sparsity
+        τ, per class for softmax; or a constraint such as `TopKGroups`.
+    local_steps, step_size, batch_size, variance_reduction, server_step
+        K, γ, b and more: see `FedAvg`.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients([([[1.0, 0.0]], [2.0]), ([[1.0, 0.1]], [4.0])])
+    >>> fs.run(fs.FedHT(sparsity=1, local_steps=5), data, rounds=20).support
+    array([0])
+    """
+
+    sparsity: int | Sparsity
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
+
+    def _project(self, x: FloatArray) -> FloatArray:
+        return as_sparsity(self.sparsity, x.shape).project(x)
+
+
+@dataclass(frozen=True)
+class FedIterHT(FedHT):
+    """Federated Iterative Hard Thresholding: H_τ after every local step too (Algorithm 2).
+
+    Parameters are those of `FedHT`. Clients send τ-sparse vectors.
+
+    Examples
+    --------
+    >>> FedIterHT(200, local_steps=10).local_steps
+    10
+    """
+
+    def _local_sparsity(self, state: State) -> Sparsity:
+        return as_sparsity(self.sparsity, state.x.shape)
+
+
+@dataclass(frozen=True)
+class DistributedIHT(FedHT):
+    """Distributed IHT: one local step a round, H_τ at the server. Rounds are iterations.
+
+    Parameters are those of `FedHT`, without ``local_steps``.
+
+    Examples
+    --------
+    >>> DistributedIHT(200, step_size=0.01).local_steps
+    1
+    """
+
+    local_steps: int = field(default=1, init=False)
+
+
+# With one client (``data.pooled()``) these are the centralized methods of the literature.
+
+
+@dataclass(frozen=True)
+class GDHT(DistributedIHT):
+    """Gradient descent with hard thresholding (Jain, Tewari & Kar, NeurIPS 2014).
+
+    Examples
+    --------
+    >>> GDHT(10).batch_size is None
+    True
+    """
+
+    batch_size: None = field(default=None, init=False)
+    variance_reduction: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True)
+class SGDHT(DistributedIHT):
+    """Mini-batch gradient descent with hard thresholding (Nguyen, Needell & Woolf, 2017).
+
+    Examples
+    --------
+    >>> SGDHT(10, batch_size=32).batch_size
+    32
+    """
+
+    batch_size: int = field(default=1, kw_only=True)
+    variance_reduction: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True)
+class HSGHT(DistributedIHT):
+    """Hybrid stochastic gradient, a geometrically growing batch (Zhou, Yuan & Feng, 2018).
+
+    Examples
+    --------
+    >>> HSGHT(10, batch_size=GrowingBatch(8, 1.2)).batch_size.size(5)
+    20
+    """
+
+    batch_size: GrowingBatch = field(default=GrowingBatch(1, 1.1), kw_only=True)
+    variance_reduction: bool = field(default=False, init=False)
+
+
+@dataclass(frozen=True)
+class SVRGHT(FedIterHT):
+    """Stochastic variance-reduced gradient with hard thresholding (Li et al., ICML 2016).
+
+    A round is one epoch: a full gradient at the snapshot x_t, then ``local_steps`` corrected
+    mini-batch steps, each followed by H_τ.
+
+    Examples
+    --------
+    >>> SVRGHT(10, batch_size=4, local_steps=50).variance_reduction
+    True
+    """
+
+    batch_size: int = field(default=1, kw_only=True)
+    variance_reduction: bool = field(default=True, init=False)

@@ -1,0 +1,119 @@
+"""Simulated federations of Tong, Liang, Zhu and Bi, "Federated Nonconvex Sparse Learning".
+
+Every client draws its own coefficients and its own centre of the features, so clients disagree both
+about the model and about where their data lie. α sets how much the models differ, β how much the
+centres do. The second argument of N is a variance throughout.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import OptionError
+
+COEFFICIENT_MEAN = 0.1
+"""Mean of u_i, around which a client's coefficients and offsets lie."""
+
+DECAY = 1.2
+"""The j-th feature has variance j^(−1.2) within a client."""
+
+
+@dataclass(frozen=True)
+class _Population:
+    """What the clients are drawn from."""
+
+    samples: int
+    width: int
+    relevant: int
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "width", "relevant"):
+            _check_count(getattr(self, name), name)
+        if self.relevant > self.width:
+            raise OptionError(
+                f"relevant is {self.relevant}, but there are only {self.width} features; "
+                "lower relevant or raise width"
+            )
+        for name in ("alpha", "beta"):
+            variance = getattr(self, name)
+            if not (np.isfinite(variance) and variance >= 0):
+                raise OptionError(f"{name} is a variance: give a number ≥ 0, not {variance!r}")
+
+    def draw_client(self, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw one client's features z_ij and noisy scores z_ij·x_i + b_ij."""
+        mean = random.normal(COEFFICIENT_MEAN, np.sqrt(self.alpha))  # u_i
+        coefficients = random.normal(mean, 1.0, self.relevant)  # x_i; the rest are 0
+        centre_mean = random.normal(0.0, np.sqrt(self.beta))  # B_i
+        centre = random.normal(centre_mean, 1.0, self.width)  # v_i
+        features = random.standard_normal((self.samples, self.width))
+        features *= np.arange(1, self.width + 1) ** (-DECAY / 2)
+        features += centre
+        offsets = random.normal(mean, 1.0, self.samples)  # b_ij
+        return features, features[:, : self.relevant] @ coefficients + offsets
+
+
+def simulation_1(
+    *,
+    clients: int = 100,
+    samples: int = 100,
+    width: int = 1000,
+    relevant: int = 100,
+    alpha: float = 0.1,
+    beta: float = 0.1,
+    seed: int = 0,
+) -> FederatedData:
+    """Draw Simulation I: linear regression on clients that disagree.
+
+    Client i draws u_i ~ N(0.1, α) and B_i ~ N(0, β). Its first ``relevant`` coefficients are
+    N(u_i, 1), the others 0. The entries of its centre v_i are N(B_i, 1), its rows are
+    z ~ N(v_i, diag(j^(−1.2))), and the targets are y = z·x_i + b with b ~ N(u_i, 1).
+
+    Parameters
+    ----------
+    clients
+        Number of clients N.
+    samples
+        Rows of each client.
+    width
+        Number of features d.
+    relevant
+        How many of the first features carry a coefficient.
+    alpha
+        Variance of u_i: how much the clients' models differ.
+    beta
+        Variance of B_i: how much the clients' features differ.
+    seed
+        Same seed, same data. Client i's rows do not depend on the number of clients.
+
+    Returns
+    -------
+    FederatedData
+        Dense float64 features, with real targets for ``loss="squared"``.
+
+    Examples
+    --------
+    >>> simulation_1(clients=3, samples=5, width=20, relevant=4)
+    FederatedData(3 clients, 15 rows, 20 features, dense float64)
+    """
+    population = _Population(samples, width, relevant, alpha, beta)
+    return FederatedData.from_clients(
+        [population.draw_client(random) for random in _client_generators(clients, seed)]
+    )
+
+
+def _client_generators(clients: int, seed: int) -> list[np.random.Generator]:
+    """Independent streams; the i-th is the same however many there are."""
+    _check_count(clients, "clients")
+    if seed < 0:
+        raise OptionError(f"seed must be a whole number ≥ 0, not {seed!r}")
+    streams = np.random.SeedSequence(seed).spawn(clients)
+    return [np.random.Generator(np.random.PCG64(stream)) for stream in streams]
+
+
+def _check_count(count: int, name: str) -> None:
+    if count < 1:
+        raise OptionError(f"{name} must be at least 1, not {count!r}")

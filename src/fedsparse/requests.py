@@ -1,0 +1,193 @@
+"""What a server may ask of a client, and how the client works out its answer.
+
+A request is a small frozen dataclass: its fields are what travels down. Its ``answer`` runs where
+the data are and returns what travels up, one entry per client asked. One request answered by the
+clients is one communication round.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fedsparse import wire
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.clients import Clients
+from fedsparse.kernels.plan import Plan
+from fedsparse.kernels.random import sample_without_replacement
+from fedsparse.sparsity import Sparsity
+from fedsparse.stacks import DenseStack, Stack, flatten
+
+Fields = Mapping[str, Stack | FloatArray]
+"""Parts of an answer by name: a vector per client (a stack) or a number per client."""
+
+
+@dataclass(frozen=True)
+class Request(ABC):
+    """Something to ask of clients."""
+
+    of_everyone: ClassVar[bool] = False
+    """Whether all clients are asked even when only some take part in a round."""
+
+    @abstractmethod
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """Work out the answer of the clients at places ``which``."""
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """The vectors among the fields, as they travel down."""
+        return ()
+
+    def encoded_bytes(self) -> int:
+        """Length of those vectors in the encoding of `fedsparse.wire`, for one client."""
+        return sum(len(wire.encode(flatten(vector))) for vector in self.vectors())
+
+
+@dataclass(frozen=True)
+class Describe(Request):
+    """Ask for the number of rows B_i and the smoothness constant l_i of f_i."""
+
+    of_everyone: ClassVar[bool] = True
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``samples`` and ``smoothness`` of each client."""
+        eigenvalues = clients.largest_eigenvalues(which)
+        smoothness = np.array([clients.loss.smoothness(value) for value in eigenvalues])
+        return {"samples": clients.data.counts[which].astype(float), "smoothness": smoothness}
+
+
+@dataclass(frozen=True)
+class Evaluate(Request):
+    """Ask for f_i(x)."""
+
+    x: FloatArray
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x."""
+        return (self.x,)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``objective`` of each client."""
+        return {"objective": clients.objectives(self.x, which)}
+
+
+@dataclass(frozen=True)
+class Gradient(Request):
+    """Ask for ∇f_i(x), the ℓ2 term left out: the server can add λx by itself."""
+
+    x: FloatArray
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x."""
+        return (self.x,)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``gradient`` of each client, as sparse as its columns."""
+        return {"gradient": clients.mean_gradients(self.x, which)}
+
+
+@dataclass(frozen=True)
+class LocalSteps(Request):
+    """Ask for K local gradient steps from x.
+
+    Parameters
+    ----------
+    x
+        x_t, where every client starts.
+    steps
+        K.
+    step_size
+        γ.
+    batch_size
+        Rows of each mini-batch b; None, or more than a client has, means all its rows.
+    sparsity
+        The constraint to project onto after each step; None for plain steps.
+    proximal
+        μ of the term (μ/2)‖x − x_t‖² in the local problem.
+    snapshot
+        Where the client takes the full gradient that corrects its mini-batch gradients (SVRG).
+    seed, round
+        With the client and the step they say which rows a mini-batch has.
+    """
+
+    x: FloatArray
+    steps: int
+    step_size: float
+    batch_size: int | None = None
+    sparsity: Sparsity | None = None
+    proximal: float = 0.0
+    snapshot: FloatArray | None = None
+    seed: int = 0
+    round: int = 0
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x, and the snapshot where it is another vector."""
+        if self.snapshot is None or self.snapshot is self.x:
+            return (self.x,)
+        return (self.x, self.snapshot)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``x`` of each client after its steps."""
+        threshold = None
+        if self.sparsity is not None:
+            threshold = self.sparsity.column_threshold(self.x.shape)
+            if threshold is None:
+                return {"x": self._steps_with_any_projection(clients, which)}
+        kept = 0 if threshold is None else threshold.kept
+        plan = self._plan(clients, kept)
+        return {"x": clients.local_steps(self.x, self.snapshot, plan, threshold, which)}
+
+    def _plan(self, clients: Clients, kept: int) -> Plan:
+        l2 = clients.loss.l2
+        shrink = 1.0 - self.step_size * (l2 + self.proximal)
+        pull = self.step_size * self.proximal
+        decay = 1.0
+        for _ in range(self.steps):
+            decay = shrink * decay + pull
+        return Plan(
+            loss=clients.loss.code,
+            steps=self.steps,
+            step_size=float(self.step_size),
+            shrink=float(shrink),
+            pull=float(pull),
+            decay=float(decay),
+            batch=self.batch_size or 0,
+            kept=kept,
+            seed=self.seed,
+            round=self.round,
+        )
+
+    def _steps_with_any_projection(self, clients: Clients, which: Int64Array) -> DenseStack:
+        """The local loop for projections that the compiled loops do not know."""
+        answers = np.empty((which.size, self.x.size))
+        for place, client in enumerate(which):
+            answers[place] = flatten(self._steps_on_one(clients, int(client)))
+        return DenseStack(answers, clients.shape)
+
+    def _steps_on_one(self, clients: Clients, client: int) -> FloatArray:
+        assert self.sparsity is not None
+        gradient = clients.row_view(client)
+        every_row = np.arange(clients.data.counts[client])
+        is_full = self.batch_size is None or self.batch_size >= every_row.size
+        snapshot = None if is_full else self.snapshot
+        at_snapshot = 0.0 if snapshot is None else gradient(snapshot, every_row)
+        x = self.x
+        for step in range(self.steps):
+            batch = every_row if is_full else self._batch(clients, client, step)
+            estimate = gradient(x, batch) + clients.loss.l2 * x + self.proximal * (x - self.x)
+            if snapshot is not None:
+                estimate = estimate - gradient(snapshot, batch) + at_snapshot
+            x = self.sparsity.project(x - self.step_size * estimate)
+        return x
+
+    def _batch(self, clients: Clients, client: int, step: int) -> Int64Array:
+        assert self.batch_size is not None
+        return sample_without_replacement(
+            self.seed,
+            int(clients.data.identities[client]),
+            self.round,
+            step,
+            int(clients.data.counts[client]),
+            self.batch_size,
+        )

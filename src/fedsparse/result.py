@@ -1,0 +1,60 @@
+"""What a run gives back."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.history import Record, as_table
+
+if TYPE_CHECKING:
+    import polars
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The model a run found, and how it got there.
+
+    Attributes
+    ----------
+    coef
+        Coefficients, (d,) or (d, c).
+    diverged
+        Whether the run was stopped because its iterates blew up; ``coef`` is then the last good
+        one.
+    classes
+        The classes that labels stand for, None for regression.
+    records
+        The history as plain records.
+    """
+
+    coef: FloatArray
+    diverged: bool
+    classes: AnyArray | None
+    records: tuple[Record, ...]
+
+    @property
+    def support(self) -> Int64Array:
+        """Features with a non-zero coefficient, for any class."""
+        used = self.coef if self.coef.ndim == 1 else np.abs(self.coef).max(axis=1)
+        return np.flatnonzero(used)
+
+    @property
+    def objective(self) -> float:
+        """f at ``coef``."""
+        return self.records[-1].objective
+
+    @cached_property
+    def history(self) -> "polars.DataFrame":
+        """One row per recorded round; see `fedsparse.history.Record` for the columns."""
+        return as_table(self.records)
+
+    def __repr__(self) -> str:
+        last = self.records[-1]
+        ending = ", diverged" if self.diverged else ""
+        return (
+            f"Result(objective={self.objective:.6g}, nonzeros={last.nonzeros}, "
+            f"rounds={last.round}{ending})"
+        )

@@ -1,0 +1,243 @@
+"""Run an algorithm on clients: ask, update, record, until the rounds are done."""
+
+import time
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fedsparse import checkpoint as checkpoints
+from fedsparse.algorithms.base import Algorithm, State, check_count
+from fedsparse.answers import Answers
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.checkpoint import Progress
+from fedsparse.clients.workers import available_threads
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines import Engine, LocalEngine
+from fedsparse.errors import CheckpointError, DivergenceWarning, OptionError
+from fedsparse.history import Record
+from fedsparse.kernels.random import sample_without_replacement
+from fedsparse.losses import Loss, as_loss
+from fedsparse.requests import Evaluate
+from fedsparse.result import Result
+
+# An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
+_HOPELESS = 1e3
+# In place of a client's number when the clients of a round are drawn.
+_PARTICIPATION = -1
+
+
+def run(
+    algorithm: Algorithm,
+    data: FederatedData,
+    *,
+    loss: str | Loss = "squared",
+    rounds: int = 100,
+    seed: int = 0,
+    engine: Literal["local"] = "local",
+    threads: int | None = None,
+    evaluate_every: int = 1,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = 10,
+    on_round: Callable[[Record], None] | None = None,
+) -> Result:
+    """Learn a sparse model from clients' data.
+
+    Parameters
+    ----------
+    algorithm
+        Such as ``FedIterHT(sparsity=200, local_steps=10)``.
+    data
+        The clients.
+    loss
+        ``"squared"``, ``"logistic"``, ``"softmax"`` or a loss object.
+    rounds
+        T, how many times x is updated.
+    seed
+        Fixes mini-batches and which clients take part.
+    engine
+        ``"local"``: all clients in this process.
+    threads
+        Clients worked on at a time; all cores by default. Results do not depend on it.
+    evaluate_every
+        Work out f(x) and write a line of history every so many rounds, and at the end.
+    checkpoint
+        A file to save the run to, and to go on from if it exists.
+    every
+        Rounds between two saves. Interrupting the run saves it, too.
+    on_round
+        Called with each `Record` as it is made.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients(
+    ...     [([[1.0, 0.0], [0.0, 1.0]], [3.0, 0.1]), ([[1.0, 1.0]], [3.2])]
+    ... )
+    >>> result = fs.run(fs.FedIterHT(sparsity=1, local_steps=3), data, rounds=30)
+    >>> result.support
+    array([0])
+    """
+    for name, value in (("rounds", rounds), ("evaluate_every", evaluate_every), ("every", every)):
+        check_count(name, value)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise OptionError(f"seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")
+    if engine != "local":
+        raise OptionError(f'unknown engine {engine!r}; use "local"')
+    resolved = as_loss(loss)
+    saver = None
+    if checkpoint is not None:
+        identity = checkpoints.problem_identity(algorithm, data, resolved, int(seed))
+        saver = _Saver(Path(checkpoint), identity, every)
+    carrier = LocalEngine(data, resolved, available_threads() if threads is None else threads)
+    try:
+        return _Run(algorithm, carrier, int(seed), rounds, saver, on_round).finish(evaluate_every)
+    finally:
+        carrier.close()
+
+
+class _Saver:
+    """Where and how often a run is saved."""
+
+    def __init__(self, path: Path, identity: dict[str, str], every: int) -> None:
+        self.path, self.identity, self.every = path, identity, every
+
+    def save(self, progress: Progress) -> None:
+        checkpoints.save(self.path, self.identity, progress)
+
+    def load(self, rounds: int) -> Progress | None:
+        if not self.path.exists():
+            return None
+        progress = checkpoints.load(self.path, self.identity)
+        if progress.state.round > rounds:
+            raise CheckpointError(
+                f"{self.path} is at round {progress.state.round}, past the {rounds} asked for; "
+                "ask for more rounds or choose another path"
+            )
+        return progress
+
+
+class _Run:
+    """A run in progress."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        engine: Engine,
+        seed: int,
+        rounds: int,
+        saver: _Saver | None,
+        on_round: Callable[[Record], None] | None,
+    ) -> None:
+        self._algorithm = algorithm
+        self._engine = engine
+        self._rounds = rounds
+        self._saver = saver
+        self._on_round = on_round
+        self._everyone = np.arange(engine.counts.size)
+        self._weights = algorithm.client_weights(engine.counts)
+        self._check_participation()
+        loaded = saver.load(rounds) if saver else None
+        self._progress = loaded or Progress(algorithm.start(engine.shape, seed))
+        if loaded is None:
+            self._record(self._objective(self._progress.state.x))
+
+    def finish(self, evaluate_every: int) -> Result:
+        """Go on until all rounds are made or the run diverges."""
+        progress, diverged = self._progress, False
+        try:
+            while progress.state.round < self._rounds and not diverged:
+                diverged = not self._advance(evaluate_every)
+        except KeyboardInterrupt:
+            self._save()
+            raise
+        self._save()
+        return Result(progress.state.x, diverged, self._engine.classes, tuple(progress.records))
+
+    def _advance(self, evaluate_every: int) -> bool:
+        """One request and its answers; False, and the state stays, if they blew up."""
+        progress = self._progress
+        before = progress.state
+        began = time.perf_counter()
+        request = self._algorithm.request(before)
+        which = self._everyone if request.of_everyone else self._participants(before)
+        weights = self._weights[which] / self._weights[which].sum()
+        answers = Answers(self._engine.ask(request, which), which, weights)
+        if not answers.is_finite():
+            return self._give_up("an answer is not finite")
+        after = self._algorithm.update(before, answers)
+        seconds = time.perf_counter() - began
+        if not np.isfinite(after.x).all():
+            return self._give_up("x is not finite")
+        is_new = after.round > before.round
+        is_last = after.round == self._rounds
+        is_due = is_new and (after.round % evaluate_every == 0 or is_last)
+        objective = self._objective(after.x) if is_due else None
+        if objective is not None and not self._is_plausible(objective):
+            return self._give_up(f"the objective reached {objective:.3g}")
+        progress.state = after
+        progress.seconds += seconds
+        progress.bytes_down += which.size * request.encoded_bytes()
+        progress.bytes_up += answers.encoded_bytes()
+        if objective is not None:
+            self._record(objective)
+        if self._saver and is_new and after.round % self._saver.every == 0:
+            self._save()
+        return True
+
+    def _is_plausible(self, objective: float) -> bool:
+        """Whether the objective is a number and not far above where the run began."""
+        return objective <= _HOPELESS * max(self._progress.records[0].objective, 1e-300)
+
+    def _give_up(self, reason: str) -> bool:
+        last_good = self._progress.state.round
+        warnings.warn(
+            f"{type(self._algorithm).__name__} diverged in round {last_good + 1}: {reason}. "
+            f"The result is that of round {last_good}. {self._algorithm.divergence_advice()}",
+            DivergenceWarning,
+            stacklevel=5,
+        )
+        return False
+
+    def _objective(self, x: FloatArray) -> float:
+        answer = self._engine.ask(Evaluate(x), self._everyone)
+        return float(Answers(answer, self._everyone, self._weights).average("objective"))
+
+    def _record(self, objective: float) -> None:
+        progress = self._progress
+        record = Record(
+            round=progress.state.round,
+            iterations=progress.state.iterations,
+            objective=objective,
+            nonzeros=int(np.count_nonzero(progress.state.x)),
+            bytes_down=progress.bytes_down,
+            bytes_up=progress.bytes_up,
+            seconds=progress.seconds,
+        )
+        progress.records.append(record)
+        if self._on_round:
+            self._on_round(record)
+
+    def _participants(self, state: State) -> Int64Array:
+        """Places of the clients that take part in the coming round."""
+        count = self._algorithm.clients_per_round
+        if count is None or count == self._everyone.size:
+            return self._everyone
+        drawn = sample_without_replacement(
+            state.seed, _PARTICIPATION, state.round, 0, self._everyone.size, count
+        )
+        return np.sort(drawn)
+
+    def _check_participation(self) -> None:
+        count = self._algorithm.clients_per_round
+        if count is not None and count > self._everyone.size:
+            raise OptionError(
+                f"clients_per_round is {count}, but there are only {self._everyone.size} clients"
+            )
+
+    def _save(self) -> None:
+        if self._saver:
+            self._saver.save(self._progress)

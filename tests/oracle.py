@@ -1,0 +1,243 @@
+"""Plain NumPy reference for federated hard thresholding, written to be read beside the paper.
+
+It shares no code with the library and does not try to be fast. Clients are dense pairs (Z_i, y_i).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+Array = np.ndarray
+Client = tuple[Array, Array]
+
+WORD = 2**64 - 1  # mask of 64-bit unsigned arithmetic
+GOLDEN = 0x9E3779B97F4A7C15
+PARTICIPATION = 2**64 - 1  # stands where the client's index stands in the key of a mini-batch
+
+FEDERATED = ("FedHT", "FedIterHT", "DistributedIHT", "FedAvg", "FedProx")
+CENTRALIZED = ("GDHT", "SGDHT", "HSGHT", "SVRGHT")
+
+
+# ---------------------------------------------------------------- the problem
+
+
+def loss_value(Z: Array, y: Array, x: Array, loss: str, l2: float) -> float:
+    """f_i(x): one client's mean loss plus (l2/2) ||x||^2."""
+    scores = Z @ x
+    if loss == "squared":
+        per_row = (y - scores) ** 2
+    elif loss == "logistic":
+        per_row = np.logaddexp(0.0, scores) - y * scores
+    elif loss == "softmax":
+        per_row = -log_softmax(scores)[np.arange(len(y)), y.astype(int)]
+    else:
+        raise ValueError(f"unknown loss {loss!r}")
+    return float(np.mean(per_row) + 0.5 * l2 * np.sum(x**2))
+
+
+def gradient(Z: Array, y: Array, x: Array, loss: str, l2: float) -> Array:
+    """Gradient of f_i at x, the mean over the given rows plus l2 * x."""
+    scores = Z @ x
+    if loss == "squared":
+        slopes = 2.0 * (scores - y)
+    elif loss == "logistic":
+        slopes = np.exp(-np.logaddexp(0.0, -scores)) - y
+    elif loss == "softmax":
+        slopes = np.exp(log_softmax(scores))
+        slopes[np.arange(len(y)), y.astype(int)] -= 1.0
+    else:
+        raise ValueError(f"unknown loss {loss!r}")
+    return Z.T @ slopes / len(y) + l2 * x
+
+
+def log_softmax(scores: Array) -> Array:
+    """Logarithms of the class probabilities, row by row."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
+
+
+def smoothness(Z: Array, loss: str, l2: float) -> float:
+    """l_i: the smoothness constant of f_i, from the largest eigenvalue of Z'Z / B."""
+    largest_eigenvalue = np.linalg.norm(Z, 2) ** 2 / len(Z)
+    curvature = {"squared": 2.0, "logistic": 0.25, "softmax": 0.5}[loss]
+    return float(curvature * largest_eigenvalue + l2)
+
+
+def client_weights(clients: Sequence[Client], weights: str | Sequence[float] | Array) -> Array:
+    """p_i: 1/N, n_i/n, or the given numbers as they are."""
+    if isinstance(weights, str):
+        if weights == "uniform":
+            return np.full(len(clients), 1.0 / len(clients))
+        if weights == "samples":
+            samples = np.array([len(y) for _, y in clients], dtype=float)
+            return samples / samples.sum()
+        raise ValueError(f"unknown weights {weights!r}")
+    return np.asarray(weights, dtype=float)
+
+
+def objective(
+    clients: Sequence[Client],
+    x: Array,
+    loss: str,
+    l2: float = 0.0,
+    weights: str | Sequence[float] | Array = "uniform",
+) -> float:
+    """f(x) = sum_i p_i f_i(x)."""
+    p = client_weights(clients, weights)
+    return float(
+        sum(p_i * loss_value(Z, y, x, loss, l2) for p_i, (Z, y) in zip(p, clients, strict=True))
+    )
+
+
+def hard_threshold(x: Array, tau: int) -> Array:
+    """H_tau: the tau largest magnitudes of each column; a tie goes to the lower index."""
+    if x.ndim == 2:
+        return np.column_stack([hard_threshold(column, tau) for column in x.T])
+    kept = np.argsort(-np.abs(x), kind="stable")[:tau]
+    result = np.zeros_like(x)
+    result[kept] = x[kept]
+    return result
+
+
+# ---------------------------------------------------------------- random draws
+
+
+def mix(z: int) -> int:
+    """The finalizer of SplitMix64."""
+    z ^= z >> 30
+    z = z * 0xBF58476D1CE4E5B9 & WORD
+    z ^= z >> 27
+    z = z * 0x94D049BB133111EB & WORD
+    return z ^ z >> 31
+
+
+def key(*words: int) -> int:
+    """One 64-bit key out of several 64-bit words."""
+    h = 0
+    for word in words:
+        h = mix(((h ^ word) + GOLDEN) & WORD)
+    return h
+
+
+def uniform(h: int, j: int) -> float:
+    """Number j of the stream of key h, in [0, 1)."""
+    return (mix((h + (j + 1) * GOLDEN) & WORD) >> 11) * 2.0**-53
+
+
+def draw(h: int, population: int, count: int) -> list[int]:
+    """`count` of 0..population-1 without replacement: the start of a Fisher-Yates shuffle."""
+    permutation = list(range(population))
+    for j in range(count):
+        s = j + math.floor(uniform(h, j) * (population - j))
+        permutation[j], permutation[s] = permutation[s], permutation[j]
+    return permutation[:count]
+
+
+# ---------------------------------------------------------------- the algorithms
+
+
+def extrapolated_step(p: Array, deltas: Sequence[Array]) -> float:
+    """FedExP's eta = max(1, sum p_i ||delta_i||^2 / (2 ||sum p_i delta_i||^2))."""
+    mean_of_squares = sum(p_i * np.sum(delta**2) for p_i, delta in zip(p, deltas, strict=True))
+    square_of_mean = np.sum(sum(p_i * delta for p_i, delta in zip(p, deltas, strict=True)) ** 2)
+    if square_of_mean == 0.0:
+        return 1.0
+    return max(1.0, float(mean_of_squares / (2.0 * square_of_mean)))
+
+
+def run(
+    name: str,
+    clients: Sequence[Client],
+    *,
+    loss: str,
+    rounds: int,
+    sparsity: int | None = None,
+    local_steps: int = 1,
+    step_size: float | str | Callable[[int], float] = "auto",
+    l2: float = 0.0,
+    batch: int | None = None,
+    growing: tuple[float, float] | None = None,
+    variance_reduction: bool | int = False,
+    server_step: float | str = 1.0,
+    weights: str | Sequence[float] | Array = "uniform",
+    clients_per_round: int | None = None,
+    proximal: float = 0.0,
+    classes: int | None = None,
+    seed: int = 0,
+) -> list[Array]:
+    """Iterates x_0, ..., x_T of the named algorithm; `growing` is (first, factor).
+
+    Arguments that a named method fixes are overridden (local_steps of Distributed-IHT, say).
+    """
+    if name not in FEDERATED + CENTRALIZED:
+        raise ValueError(f"unknown algorithm {name!r}")
+    if name in CENTRALIZED and len(clients) != 1:
+        raise ValueError(f"{name} runs on one client")
+    if name == "HSGHT" and growing is None:
+        raise ValueError("HSGHT needs a growing batch")
+    if name in ("DistributedIHT", "GDHT", "SGDHT", "HSGHT"):
+        local_steps = 1
+    if name == "GDHT":
+        batch = None
+    if name in CENTRALIZED:
+        variance_reduction = name == "SVRGHT"
+        growing = growing if name == "HSGHT" else None
+        server_step = 1.0
+    if name != "FedProx":
+        proximal = 0.0
+    threshold_locally = name in ("FedIterHT", "SVRGHT")
+    threshold_at_server = name not in ("FedAvg", "FedProx")
+    if threshold_at_server and sparsity is None:
+        raise ValueError(f"{name} needs a sparsity")
+
+    features = clients[0][0].shape[1]
+    if loss == "softmax":
+        if classes is None:
+            classes = 1 + max(int(y.max()) for _, y in clients)
+        x_t = np.zeros((features, classes))
+    else:
+        x_t = np.zeros(features)
+    all_weights = client_weights(clients, weights)
+    iterates = [x_t]
+
+    for t in range(rounds):
+        if callable(step_size):
+            gamma = step_size(t)
+        elif step_size == "auto":
+            gamma = 1.0 / max(smoothness(Z, loss, l2) for Z, _ in clients)
+        else:
+            gamma = step_size
+        batch_size = batch if growing is None else math.ceil(growing[0] * growing[1] ** t)
+        if variance_reduction:
+            snapshot = iterates[t // int(variance_reduction) * int(variance_reduction)]
+        participants = list(range(len(clients)))
+        if clients_per_round is not None and clients_per_round < len(clients):
+            participants = sorted(
+                draw(key(seed, PARTICIPATION, t, 0), len(clients), clients_per_round)
+            )
+
+        deltas = []
+        for i in participants:
+            Z, y = clients[i]
+            x = x_t
+            for k in range(local_steps):
+                rows = list(range(len(y)))
+                if batch_size is not None and batch_size < len(y):
+                    rows = draw(key(seed, i, t, k), len(y), batch_size)
+                g = gradient(Z[rows], y[rows], x, loss, l2)
+                if variance_reduction:
+                    g = g - gradient(Z[rows], y[rows], snapshot, loss, l2)
+                    g = g + gradient(Z, y, snapshot, loss, l2)
+                x = x - gamma * (g + proximal * (x - x_t))
+                if threshold_locally:
+                    x = hard_threshold(x, sparsity)
+            deltas.append(x - x_t)
+
+        p = all_weights[participants] / all_weights[participants].sum()
+        eta = extrapolated_step(p, deltas) if server_step == "extrapolated" else server_step
+        x_t = x_t + eta * sum(p_i * delta for p_i, delta in zip(p, deltas, strict=True))
+        if threshold_at_server:
+            x_t = hard_threshold(x_t, sparsity)
+        iterates.append(x_t)
+    return iterates

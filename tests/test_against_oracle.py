@@ -1,0 +1,142 @@
+"""Every algorithm against the plain NumPy oracle: every loss, storage and weighting."""
+
+import numpy as np
+import pytest
+
+import fedsparse as fs
+from tests import oracle
+from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
+
+ROUNDS = 6
+TAU = 5
+
+
+def halving(round):
+    return 0.2 * 0.5**round
+
+
+# name, options of ours, options of the oracle. A new algorithm is one row.
+FEDERATED = [
+    ("FedHT", {"local_steps": 4}, {}),
+    ("FedIterHT", {"local_steps": 4}, {}),
+    ("DistributedIHT", {}, {}),
+    ("FedAvg", {"local_steps": 4}, {}),
+    ("FedProx", {"local_steps": 4, "proximal": 0.5}, {}),
+]
+VARIANTS = {
+    "plain": ({}, {}),
+    "auto step": ({"step_size": "auto"}, {}),
+    "schedule": ({"step_size": halving}, {}),
+    "mini-batch": ({"batch_size": 4}, {"batch": 4}),
+    "growing batch": ({"batch_size": fs.GrowingBatch(2, 1.5)}, {"growing": (2, 1.5)}),
+    "variance reduction": ({"batch_size": 4, "variance_reduction": True}, {"batch": 4}),
+    "snapshot of 3 rounds": ({"batch_size": 4, "variance_reduction": 3}, {"batch": 4}),
+    "server step 0.7": ({"server_step": 0.7}, {}),
+    "extrapolated": ({"server_step": "extrapolated"}, {}),
+    "two clients a round": ({"clients_per_round": 2}, {}),
+    "given weights": ({"weights": (0.1, 0.2, 0.3, 0.4)}, {}),
+}
+ONLY_OURS = ("batch_size",)
+
+
+def both(name, loss, storage, options, oracle_options, clients=None):
+    """Final coefficients and objective: ours, then the oracle's."""
+    clients = clients or clients_for(loss)
+    options = {"step_size": 0.1} | options
+    if name not in ("FedAvg", "FedProx"):
+        options["sparsity"] = TAU
+    l2 = LOSS_OBJECTS[loss].l2
+    result = fs.run(
+        getattr(fs, name)(**options),
+        federate(clients, storage),
+        loss=LOSS_OBJECTS[loss],
+        rounds=ROUNDS,
+        seed=11,
+        threads=1,
+    )
+    shared = {key: value for key, value in options.items() if key not in ONLY_OURS}
+    expected = oracle.run(
+        name, clients, loss=loss, rounds=ROUNDS, l2=l2, seed=11, **shared, **oracle_options
+    )[-1]
+    objective = oracle.objective(clients, expected, loss, l2, options.get("weights", "uniform"))
+    return result, expected, objective
+
+
+def assert_agrees(result, expected, objective):
+    assert not result.diverged
+    np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
+    assert result.objective == pytest.approx(objective, abs=1e-9)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "samples"])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("name", "options", "oracle_options"), FEDERATED)
+def test_algorithm_equals_the_oracle(name, options, oracle_options, loss, storage, weights):
+    options = options | {"weights": weights}
+    assert_agrees(*both(name, loss, storage, options, oracle_options))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("name", "options", "oracle_options"), FEDERATED)
+def test_variant_equals_the_oracle(name, options, oracle_options, loss, storage, variant):
+    ours, theirs = VARIANTS[variant]
+    assert_agrees(*both(name, loss, storage, options | ours, oracle_options | theirs))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("name", "options", "oracle_options"),
+    [
+        ("GDHT", {}, {}),
+        ("SGDHT", {"batch_size": 7}, {"batch": 7}),
+        ("HSGHT", {"batch_size": fs.GrowingBatch(3, 1.4)}, {"growing": (3, 1.4)}),
+        ("SVRGHT", {"batch_size": 5, "local_steps": 6}, {"batch": 5}),
+    ],
+)
+def test_centralized_preset_equals_the_oracle(name, options, oracle_options, loss, storage):
+    pooled = clients_for(loss, rows=(40,))
+    assert_agrees(*both(name, loss, storage, options, oracle_options, pooled))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ["FedHT", "FedIterHT"])
+def test_clients_too_large_for_cache_blocks_equal_the_oracle(name, loss):
+    """More than 2^17 entries a client: rows are used instead of columns or Gram matrices."""
+    clients = clients_for(loss, rows=(300, 260), width=520, density=0.02)
+    assert_agrees(*both(name, loss, "dense", {"local_steps": 3}, {}, clients))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", ["FedHT", "FedIterHT", "DistributedIHT"])
+def test_float32_data_are_computed_in_float64(name, storage):
+    rounded = [(Z.astype(np.float32).astype(float), y) for Z, y in clients_for("squared")]
+    options = {"step_size": 0.1, "sparsity": TAU}
+    if name != "DistributedIHT":
+        options["local_steps"] = 4
+    result = fs.run(
+        getattr(fs, name)(**options),
+        federate(rounded, storage, np.float32),
+        loss=LOSS_OBJECTS["squared"],
+        rounds=ROUNDS,
+    )
+    expected = oracle.run(name, rounded, loss="squared", l2=0.05, rounds=ROUNDS, **options)[-1]
+    np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
+
+
+def test_negative_shrink_factors_do_not_upset_lazy_steps():
+    """γλ > 1 flips the sign of the lazily kept factor every step; γλ = 1 makes it zero."""
+    clients = clients_for("logistic")
+    for step_size in (1.0, 1.5):
+        loss = fs.Logistic(l2=1.0)
+        options = {"sparsity": TAU, "local_steps": 4, "step_size": step_size}
+        result = fs.run(
+            fs.FedHT(batch_size=4, **options), federate(clients, "csr"), loss=loss, rounds=ROUNDS
+        )
+        expected = oracle.run(
+            "FedHT", clients, loss="logistic", l2=1.0, rounds=ROUNDS, batch=4, **options
+        )[-1]
+        np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
