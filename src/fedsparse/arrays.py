@@ -8,5 +8,6 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
+UInt32Array = NDArray[np.uint32]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]

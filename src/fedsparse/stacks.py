@@ -83,17 +83,18 @@ class DenseStack(Stack):
 
 @dataclass(frozen=True)
 class SparseStack(Stack):
-    """Vectors x_i = base + change_i, of which only the sparse change differs and travels.
+    """Vectors x_i = factor · base + change_i, of which only the sparse change travels.
 
-    ``base`` is None for zero. Row i has entries ``pointer[i]`` to ``pointer[i + 1]`` of ``indices``
-    (increasing) and ``values``.
+    Without a base they are the change itself. Row i has entries ``pointer[i]`` to
+    ``pointer[i + 1]`` of ``indices`` (increasing) and ``values``.
     """
 
     pointer: Int64Array
     indices: Int64Array
     values: FloatArray
-    base: FloatArray | None
     shape: tuple[int, ...]
+    base: FloatArray | None = None
+    factor: float = 0.0
 
     @classmethod
     def from_gapped(
@@ -107,18 +108,20 @@ class SparseStack(Stack):
         """Rows that begin at ``starts`` and have ``counts`` entries; takes the arrays over."""
         pointer = np.empty(counts.size + 1, dtype=np.int64)
         loops.close_gaps(starts, counts, indices, values, pointer)
-        return cls(pointer, indices[: pointer[-1]], values[: pointer[-1]], None, shape)
+        return cls(pointer, indices[: pointer[-1]], values[: pointer[-1]], shape)
 
     def mean(self, weights: FloatArray) -> FloatArray:
         """Σ p_i x_i."""
-        total = np.zeros(self._length)
+        if self.base is None:
+            total = np.zeros(self._length)
+        else:
+            total = self.factor * flatten(self.base)
         loops.add_sparse_mean(self.pointer, self.indices, self.values, weights, total)
-        mean = self.unflatten(total)
-        return mean if self.base is None else mean + self.base
+        return self.unflatten(total)
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""
-        offset = flatten(-x if self.base is None else self.base - x)
+        offset = flatten(-x if self.base is None else self.factor * self.base - x)
         support = np.flatnonzero(offset)
         return loops.sparse_squared_distances(
             self.pointer, self.indices, self.values, support, offset[support]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array
+from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
@@ -32,7 +32,7 @@ class SparseClients(Clients):
         csr.count_columns(row_pointer, indices, data.pointer, everyone, data.width, counts)
         self._own_pointer: Int64Array = np.concatenate([[0], np.cumsum(counts)])
         self._own_columns: Int32Array = np.empty(self._own_pointer[-1], dtype=np.int32)
-        self._numbers: Int32Array = np.empty(indices.size, dtype=np.int32)
+        self._numbers: UInt32Array = np.empty(indices.size, dtype=np.uint32)
         csr.number_columns(
             row_pointer, indices, data.pointer, everyone, data.width, self._own_pointer,
             self._own_columns, self._numbers,
@@ -87,7 +87,7 @@ class SparseClients(Clients):
                 which.size,
             )
         if threshold is None:
-            return SparseStack(starts, indices, values, plan.decay * x, self.shape)
+            return SparseStack(starts, indices, values, self.shape, base=x, factor=plan.decay)
         return SparseStack.from_gapped(starts, counts, indices, values, self.shape)
 
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
@@ -115,7 +115,7 @@ class SparseClients(Clients):
             ),
             which.size,
         )  # fmt: skip
-        return SparseStack(starts, indices, values, None, self.shape)
+        return SparseStack(starts, indices, values, self.shape)
 
     def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
@@ -160,5 +160,4 @@ class SparseClients(Clients):
 def _with_support(x: FloatArray) -> tuple[FloatArray, Int64Array]:
     """Coefficients class by class, and the features that any class uses."""
     start = by_class(x)
-    used = start[0] != 0.0 if start.shape[0] == 1 else (start != 0.0).any(axis=0)
-    return start, np.flatnonzero(used)
+    return start, np.flatnonzero(start[0] if start.shape[0] == 1 else start.any(axis=0))

@@ -30,8 +30,10 @@ try:
 except OSError:
     pass  # a read-only installation, where sources do not change either
 
-compiled = cast(
-    Callable[[Function], Function],
-    njit(nogil=True, cache=True, fastmath=_REORDER_SUMS, error_model="numpy"),
-)
+_OPTIONS = {"nogil": True, "cache": True, "fastmath": _REORDER_SUMS, "error_model": "numpy"}
+
+compiled = cast(Callable[[Function], Function], njit(**_OPTIONS))
 """Compile a loop nest: runs without the interpreter lock, kept on disk between starts."""
+
+inlined = cast(Callable[[Function], Function], njit(inline="always", **_OPTIONS))
+"""Compile a few lines into every caller: for what is done once a row, where calls would show."""

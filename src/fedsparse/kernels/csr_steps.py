@@ -7,7 +7,14 @@ batch's columns and the support.
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int32Array, Int64Array
+from fedsparse.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    Int64Array,
+    UInt32Array,
+)
 from fedsparse.kernels import random
 from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.csr import add_row, find, mean_gradient, scores_of_row, to_local
@@ -37,10 +44,10 @@ def _columns_outside(own: Int32Array, support: Int64Array) -> Int64Array:
 
 
 @compiled
-def _mark_always(
-    own: Int32Array, outside: Int64Array, always: Int64Array, marks: BoolArray
-) -> None:
-    """Mark the numbers of columns that H_τ must keep."""
+def _always_here(own: Int32Array, outside: Int64Array, always: Int64Array) -> Int64Array:
+    """Numbers of the columns that H_τ must keep, as far as they have one."""
+    numbers = np.empty(always.size, np.int64)
+    found = 0
     for column in always:
         number = find(own, column)
         if number < 0:
@@ -48,11 +55,13 @@ def _mark_always(
             if place == outside.size or outside[place] != column:
                 continue
             number = own.size + place
-        marks[number] = True
+        numbers[found] = number
+        found += 1
+    return numbers[:found]
 
 
 @compiled
-def _first_tied(
+def _last_tied(
     candidates: Int64Array,
     keys: Int64Array,
     size: int,
@@ -61,7 +70,7 @@ def _first_tied(
     own: Int32Array,
     outside: Int64Array,
 ) -> int:
-    """Highest column that the ``quota`` lowest columns among those at the threshold include."""
+    """Highest of the ``quota`` lowest columns whose key is the threshold; −1 if quota is 0."""
     tied = np.empty(size, np.int64)
     found = 0
     for position in range(size):
@@ -70,8 +79,39 @@ def _first_tied(
             found += 1
     if quota <= 0:
         return -1
-    ordered = np.sort(tied[:found])
-    return ordered[min(quota, found) - 1]
+    return np.sort(tied[:found])[min(quota, found) - 1]
+
+
+@compiled
+def _threshold_everything(
+    x: FloatArray,
+    label: int,
+    kept: int,
+    own: Int32Array,
+    outside: Int64Array,
+    always_here: Int64Array,
+    always: Int64Array,
+    magnitudes: FloatArray,
+    scratch: Int64Array,
+    guess: int,
+) -> int:
+    """H_τ among all local coefficients of one class, in place; returns the threshold."""
+    keys, size = magnitudes.view(np.int64), x.shape[0]
+    for number in range(size):
+        magnitudes[number] = abs(x[number, label])
+    for number in always_here:
+        magnitudes[number] = np.inf
+    threshold, quota = cut(keys, size, kept - always.size + always_here.size, guess, scratch)
+    if quota >= size:
+        for number in range(size):
+            x[number, label] = x[number, label] if keys[number] >= threshold else 0.0
+    elif threshold > 0:
+        last = _last_tied(np.arange(size), keys, size, threshold, quota, own, outside)
+        for number in range(size):
+            tied = keys[number] == threshold
+            if keys[number] < threshold or (tied and _global_column(own, outside, number) > last):
+                x[number, label] = 0.0
+    return threshold
 
 
 @compiled
@@ -105,8 +145,8 @@ def _threshold_class(
             present += 1
     threshold, quota = cut(keys, size, kept - always.size + present, guess, scratch)
     last_tied = 2**62
-    if quota < size:
-        last_tied = _first_tied(candidates, keys, size, threshold, quota, own, outside)
+    if quota < size and threshold > 0:  # zeros at the threshold need no choice among them
+        last_tied = _last_tied(candidates, keys, size, threshold, quota, own, outside)
     survivors = 0
     for position in range(size):
         number = candidates[position]
@@ -120,6 +160,19 @@ def _threshold_class(
         else:
             x[number, label] = 0.0
     return survivors, threshold
+
+
+@compiled
+def _supports(x: FloatArray) -> tuple[Int64Array, Int64Array]:
+    """Numbers of the non-zeros of every class, and how many there are."""
+    supports = np.empty((x.shape[1], x.shape[0]), np.int64)
+    sizes = np.zeros(x.shape[1], np.int64)
+    for label in range(x.shape[1]):
+        for number in range(x.shape[0]):
+            if x[number, label] != 0.0:
+                supports[label, sizes[label]] = number
+                sizes[label] += 1
+    return supports, sizes
 
 
 @compiled
@@ -161,7 +214,7 @@ def _write_change(
 def explicit_steps(
     row_pointer: Int64Array,
     stored: AnyArray,
-    numbers: Int32Array,
+    numbers: UInt32Array,
     own_pointer: Int64Array,
     own_columns: Int32Array,
     targets: FloatArray,
@@ -202,10 +255,8 @@ def explicit_steps(
         for position in range(outside.size):
             x[own.size + position] = start[:, outside[position]]
         own_start = x.copy()
-        marks = np.zeros(local, np.bool_)
-        _mark_always(own, outside, always, marks)
-        candidates, scratch = np.arange(local), np.empty(local, np.int64)
-        supports, magnitudes = np.empty((labels, local), np.int64), np.empty(local)
+        always_here = _always_here(own, outside, always)
+        magnitudes, scratch = np.empty(local), np.empty(local, np.int64)
         begin, count = pointer[client], pointer[client + 1] - pointer[client]
         rows = np.arange(count)
         batch = batch_of(plan, count)
@@ -236,11 +287,12 @@ def explicit_steps(
             step_in_place(x.ravel(), own_start.ravel(), gradient.ravel(), plan)
             if plan.kept > 0:
                 for label in range(labels):
-                    sizes[label], guesses[label] = _threshold_class(
-                        x, label, candidates, local, plan.kept, own, outside, marks, always,
-                        magnitudes, scratch, guesses[label], supports[label],
+                    guesses[label] = _threshold_everything(
+                        x, label, plan.kept, own, outside, always_here, always, magnitudes,
+                        scratch, guesses[label],
                     )  # fmt: skip
         if plan.kept > 0:
+            supports, sizes = _supports(x)
             counts[answer] = _write_thresholded(
                 x, supports, sizes, own, outside, width, indices[place:], values[place:]
             )
@@ -255,7 +307,7 @@ def explicit_steps(
 def _batch_slopes_and_gradient(
     row_pointer: Int64Array,
     stored: AnyArray,
-    numbers: Int32Array,
+    numbers: UInt32Array,
     targets: FloatArray,
     begin: int,
     rows: Int64Array,
@@ -290,7 +342,7 @@ def _batch_slopes_and_gradient(
 def lazy_thresholded_steps(
     row_pointer: Int64Array,
     stored: AnyArray,
-    numbers: Int32Array,
+    numbers: UInt32Array,
     own_pointer: Int64Array,
     own_columns: Int32Array,
     targets: FloatArray,
@@ -310,7 +362,7 @@ def lazy_thresholded_steps(
     """K mini-batch steps, each followed by H_τ: a step costs the batch's entries and τ."""
     labels, width = start.shape
     slopes, no_anchor = np.empty(labels), np.empty((0, labels))
-    guesses, sizes = np.zeros(labels, np.int64), np.empty(labels, np.int64)
+    guesses = np.zeros(labels, np.int64)
     for answer in order:
         client, place = clients[answer], answer_pointer[answer]
         own = own_columns[own_pointer[client] : own_pointer[client + 1]]
@@ -321,14 +373,10 @@ def lazy_thresholded_steps(
         for position in range(outside.size):
             x[own.size + position] = start[:, outside[position]]
         marks = np.zeros(local, np.bool_)
-        _mark_always(own, outside, always, marks)
-        supports, candidates = np.empty((labels, local), np.int64), np.empty(local, np.int64)
-        for label in range(labels):
-            sizes[label] = 0
-            for number in range(local):
-                if x[number, label] != 0.0:
-                    supports[label, sizes[label]] = number
-                    sizes[label] += 1
+        for number in _always_here(own, outside, always):
+            marks[number] = True
+        supports, sizes = _supports(x)
+        candidates = np.empty(local, np.int64)
         stamps, touched = np.full(local, -1), np.empty(local, np.int64)
         magnitudes, scratch = np.empty(local), np.empty(local, np.int64)
         begin, count = pointer[client], pointer[client + 1] - pointer[client]
@@ -366,7 +414,7 @@ def lazy_thresholded_steps(
 def lazy_steps(
     row_pointer: Int64Array,
     stored: AnyArray,
-    numbers: Int32Array,
+    numbers: UInt32Array,
     own_pointer: Int64Array,
     own_columns: Int32Array,
     targets: FloatArray,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array, UInt32Array
 from fedsparse.kernels import csr, dense, random
 from fedsparse.kernels.compiling import compiled
 
@@ -58,7 +58,7 @@ def dense_largest_eigenvalues(
 def csr_largest_eigenvalues(
     row_pointer: Int64Array,
     values: AnyArray,
-    numbers: Int32Array,
+    numbers: UInt32Array,
     own_pointer: Int64Array,
     pointer: Int64Array,
     clients: Int64Array,

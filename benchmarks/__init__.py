@@ -1,0 +1,1 @@
+"""Benchmarks, one file per question; each runs both sides and prints ratios."""

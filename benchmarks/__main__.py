@@ -1,0 +1,28 @@
+"""Run all benchmarks, or those named: ``python -m benchmarks [speed growth …]``."""
+
+import sys
+
+from benchmarks import clients, growth, messages, speed, startup
+
+BENCHMARKS = {
+    "speed": speed.main,
+    "growth": growth.main,
+    "clients": clients.main,
+    "messages": messages.main,
+    "startup": startup.main,
+}
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in chosen if name not in BENCHMARKS]
+    if unknown:
+        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    for name in chosen:
+        BENCHMARKS[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
