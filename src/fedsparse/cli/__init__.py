@@ -1,0 +1,62 @@
+"""The ``fedsparse`` command."""
+
+import sys
+from typing import Annotated, NoReturn
+
+import click
+import typer
+
+from fedsparse.cli.demo import demo
+from fedsparse.errors import CheckpointError, DataError, OptionError
+from fedsparse.version import __version__
+
+INTERRUPTED = 130
+"""Exit code of a command stopped by Ctrl-C, as shells have it."""
+
+app = typer.Typer(
+    name="fedsparse",
+    help="Learn sparse models from data that stay where they are.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is told in one line."""
+    try:
+        code = app(standalone_mode=False)
+    except click.ClickException as error:
+        _stop(error.format_message(), error.exit_code)
+    except (DataError, OptionError, CheckpointError) as error:
+        _stop(str(error), 2)
+    except OSError as error:
+        _stop(_in_plain_words(error), 2)
+    if code == INTERRUPTED:
+        _stop("stopped", INTERRUPTED)
+    sys.exit(code)
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"fedsparse {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    typer.echo(f"fedsparse: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+def _in_plain_words(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return str(error)
+    return f"cannot use {error.filename}: {error.strerror.lower()}"

@@ -1,0 +1,236 @@
+"""``fedsparse demo``: the paper's first simulation, its three algorithms, one picture.
+
+Whatever takes long to import is imported inside functions, so that the progress bar comes first.
+"""
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from fedsparse.errors import DivergenceWarning
+from fedsparse.files import ready_folder
+from fedsparse.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fedsparse.algorithms import Algorithm
+    from fedsparse.history import Record
+    from fedsparse.result import Result
+
+SPARSITY = 200
+LOCAL_STEPS = 10
+REFERENCE = "Distributed-IHT"
+REFERENCE_STEP = 0.01  # the best of the paper's grid
+BAR_TEXT_WIDTH = 44  # holds the longest name and an objective, and the bar fits 80 columns
+
+TITLE = "Sparse regression on 100 clients that disagree"
+INTRODUCTION = (
+    "Simulation I: 100 clients hold 100 rows of 1,000 features each, and every client has its own "
+    "coefficients and its own centre of the data. The methods look for at most 200 non-zero "
+    "coefficients that suit all clients, and no row ever leaves its client. The charts show the "
+    "objective f(x), the clients' average mean squared error, against communication rounds and "
+    "against the bytes of the encoded vectors sent to and by all clients."
+)
+
+
+def demo(
+    rounds: Annotated[int, typer.Option(min=1, help="Communication rounds of each method.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated data.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the page and the picture.")] = Path(
+        "fedsparse-demo"
+    ),
+) -> None:
+    """Compare six methods on simulated clients and draw their progress."""
+    ready_folder(out)
+    with _Bar(rounds) as bar:
+        results = _run_all(rounds, seed, bar)
+        bar.say("drawing")
+        history, closing = _tables(results)
+        page, picture = _save(history, closing, _settings(rounds, seed), out)
+    _print_closing(closing)
+    typer.echo(f"{_sentence(history)}\n\nPage:    {page}\nPicture: {picture}")
+
+
+class _Bar:
+    """One bar over all methods and rounds, shown on a terminal only."""
+
+    def __init__(self, rounds: int) -> None:
+        console = Console(stderr=True)
+        self._rounds = rounds
+        self._progress = Progress(
+            TextColumn(f"{{task.description:<{BAR_TEXT_WIDTH}}}"),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("preparing", total=None)
+
+    def __enter__(self) -> "_Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def say(self, what: str) -> None:
+        self._progress.update(self._task, description=what)
+
+    def expect(self, methods: int) -> None:
+        self._progress.update(self._task, total=methods * self._rounds)
+
+    def show(self, methods_done: int, method: str, record: "Record") -> None:
+        self._progress.update(
+            self._task,
+            completed=methods_done * self._rounds + record.round,
+            description=f"{method}, f = {record.objective:.4g}",
+        )
+
+
+def _run_all(rounds: int, seed: int, bar: _Bar) -> dict[str, "Result"]:
+    import fedsparse as fs
+
+    methods = _methods()
+    results = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)  # the closing table tells
+        _compile(methods)
+        data = fs.datasets.simulation_1(seed=seed)
+        bar.expect(len(methods))
+        for done, (name, algorithm) in enumerate(methods.items()):
+            show = partial(bar.show, done, name)
+            results[name] = fs.run(
+                algorithm, data, loss="squared", rounds=rounds, seed=seed, on_round=show
+            )
+    return results
+
+
+def _compile(methods: dict[str, "Algorithm"]) -> None:
+    """Run once on little data, so that compiling does not count as a method's time."""
+    import fedsparse as fs
+
+    little = fs.datasets.simulation_1(clients=2)
+    for algorithm in methods.values():
+        fs.run(algorithm, little, loss="squared", rounds=1)
+
+
+def _methods() -> dict[str, "Algorithm"]:
+    """Set up the paper's algorithms and their extrapolated variants."""
+    import fedsparse as fs
+
+    return {
+        REFERENCE: fs.DistributedIHT(sparsity=SPARSITY, step_size=REFERENCE_STEP),
+        f"{REFERENCE}, extrapolated": fs.DistributedIHT(
+            sparsity=SPARSITY, step_size="auto", server_step="extrapolated"
+        ),
+        "Fed-HT": fs.FedHT(sparsity=SPARSITY, local_steps=LOCAL_STEPS, step_size="auto"),
+        "Fed-HT, extrapolated": fs.FedHT(
+            sparsity=SPARSITY,
+            local_steps=LOCAL_STEPS,
+            step_size="auto",
+            server_step="extrapolated",
+        ),
+        "FedIter-HT": fs.FedIterHT(sparsity=SPARSITY, local_steps=LOCAL_STEPS, step_size="auto"),
+        "FedIter-HT, extrapolated": fs.FedIterHT(
+            sparsity=SPARSITY,
+            local_steps=LOCAL_STEPS,
+            step_size="auto",
+            server_step="extrapolated",
+        ),
+    }
+
+
+def _tables(results: dict[str, "Result"]) -> tuple["pl.DataFrame", "pl.DataFrame"]:
+    """All histories in one table, and the closing table."""
+    import polars as pl
+
+    from fedsparse.report.summary import closing_table
+
+    history = pl.concat(
+        [
+            result.history.select(pl.lit(name).alias("method"), pl.all())
+            for name, result in results.items()
+        ]
+    )
+    diverged = [name for name, result in results.items() if result.diverged]
+    return history, closing_table(history, reference=REFERENCE, diverged=diverged)
+
+
+def _settings(rounds: int, seed: int) -> dict[str, str]:
+    return {
+        "Command": f"fedsparse demo --rounds {rounds} --seed {seed}",
+        "Data": "simulation_1: 100 clients × 100 rows × 1,000 features, α = β = 0.1",
+        "Sparsity τ": str(SPARSITY),
+        "Local steps K": f"{LOCAL_STEPS}; 1 for {REFERENCE}",
+        "Step size γ": f"{REFERENCE_STEP} for {REFERENCE}, else auto: 1 / max lᵢ, where lᵢ is "
+        "the smoothness of client i",
+        "Server step": "1, or extrapolated: η = max(1, Σ pᵢ‖Δᵢ‖² / (2‖Σ pᵢΔᵢ‖²))",
+        "fedsparse": __version__,
+    }
+
+
+def _save(
+    history: "pl.DataFrame", closing: "pl.DataFrame", settings: dict[str, str], out: Path
+) -> tuple[Path, Path]:
+    """Write page and picture; where they are."""
+    from fedsparse.report.charts import save_png
+    from fedsparse.report.page import Page
+    from fedsparse.report.summary import closing_note
+
+    page, picture = out / "demo.html", out / "demo.png"
+    introduction = f"{INTRODUCTION} {_sentence(history)}"
+    note = closing_note(REFERENCE)
+    Page(TITLE, introduction, history, closing, note, settings).save(page)
+    save_png(history, picture)
+    return page, picture
+
+
+def _sentence(history: "pl.DataFrame") -> str:
+    """Which method needed the fewest rounds for what the reference ended with."""
+    import polars as pl
+
+    from fedsparse.report.summary import final_objective
+
+    goal = final_objective(history, REFERENCE)
+    megabytes = (pl.col("bytes_down") + pl.col("bytes_up")) / 1e6
+    reached = (
+        history.with_columns(megabytes=megabytes)
+        .filter(pl.col("objective") <= goal)
+        .sort("round", "objective")
+        .unique("method", keep="first", maintain_order=True)
+    )
+    fastest = reached.row(0, named=True)
+    reference = reached.row(by_predicate=pl.col("method") == REFERENCE, named=True)
+    if fastest["method"] == REFERENCE:
+        return f"No method got to f = {goal:.4g}, where {REFERENCE} ended, in fewer rounds."
+    return (
+        f"{fastest['method']} needed {fastest['round']} rounds and {fastest['megabytes']:.1f} MB "
+        f"for what {REFERENCE} reached in {reference['round']} rounds and "
+        f"{reference['megabytes']:.1f} MB: f = {goal:.4g}."
+    )
+
+
+def _print_closing(closing: "pl.DataFrame") -> None:
+    """Print the table so that it fits 80 columns, where only the names of methods wrap."""
+    from fedsparse.report.summary import closing_note
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for place, heading in enumerate(closing.columns):
+        if place == 0:
+            table.add_column(heading)
+        else:
+            table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
+    for row in closing.iter_rows():
+        table.add_row(*row)
+    Console().print(table)
+    typer.echo(closing_note(REFERENCE))

@@ -1,0 +1,1 @@
+"""Pictures and pages made from a table of runs, and from nothing else."""
