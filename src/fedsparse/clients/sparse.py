@@ -9,6 +9,8 @@ from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt3
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
+from fedsparse.kernels.csr import CsrBlock
+from fedsparse.kernels.csr_steps import Room, Start
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
@@ -22,23 +24,7 @@ class SparseClients(Clients):
 
     def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
         super().__init__(data, loss, threads)
-        matrix = data.features
-        assert isinstance(matrix, sparse.csr_array)
-        everyone = np.arange(len(data))
-        row_pointer: Int64Array = matrix.indptr.astype(np.int64)
-        indices: AnyArray = matrix.indices
-        stored: AnyArray = np.asarray(matrix.data)
-        counts = np.zeros(len(data), dtype=np.int64)
-        csr.count_columns(row_pointer, indices, data.pointer, everyone, data.width, counts)
-        self._own_pointer: Int64Array = np.concatenate([[0], np.cumsum(counts)])
-        self._own_columns: Int32Array = np.empty(self._own_pointer[-1], dtype=np.int32)
-        self._numbers: UInt32Array = np.empty(indices.size, dtype=np.uint32)
-        csr.number_columns(
-            row_pointer, indices, data.pointer, everyone, data.width, self._own_pointer,
-            self._own_columns, self._numbers,
-        )  # fmt: skip
-        self._rows = (row_pointer, stored, self._numbers)
-        self._matrix = (*self._rows, self._own_pointer, self._own_columns)
+        self._block = _number_columns(data, self.targets)
 
     def local_steps(
         self,
@@ -49,46 +35,34 @@ class SparseClients(Clients):
         which: Int64Array,
     ) -> SparseStack:
         """K local steps from ``x`` on each client."""
-        start, support = _with_support(x)
+        by_label, support = _with_support(x)
+        labels = by_label.shape[0]
         if threshold is None:
-            starts, indices = self._answer_layout(which, start.shape[0])
-            always = _NOBODY
+            start = Start(by_label, support, _NOBODY)
+            room = self._room_on_own_columns(which, labels)
         else:
-            longest = threshold.kept * start.shape[0]
-            starts = np.arange(which.size + 1) * longest
-            indices = np.empty(starts[-1], dtype=np.int64)
-            always = threshold.always
-        values = np.empty(starts[-1])
-        counts = np.diff(starts)
-        shared = (*self._matrix, self.targets, self.data.pointer, which)
-        after = (self.data.identities, start, support)
-        is_lazy = plan.batch > 0 and snapshot is None and (threshold is None or plan.pull == 0.0)
-        if not is_lazy:
+            start = Start(by_label, support, threshold.always)
+            room = _room_for(which.size, threshold.kept * labels)
+        if plan.batch == 0 or snapshot is not None or (threshold is not None and plan.pull > 0.0):
             anchor, anchor_support = _with_support(x if snapshot is None else snapshot)
-            if snapshot is None:
-                anchor = anchor[:0]
+            anchor = anchor[:0] if snapshot is None else anchor
             self.workers.run(
                 lambda order: csr_steps.explicit_steps(
-                    *shared, order, *after, anchor, anchor_support, plan, always, starts,
-                    indices, values, counts,
+                    self._block, which, order, start, anchor, anchor_support, plan, room
                 ),
-                which.size,
-            )  # fmt: skip
-        elif threshold is None:
-            self.workers.run(
-                lambda order: csr_steps.lazy_steps(*shared, order, *after, plan, starts, values),
                 which.size,
             )
         else:
+            take = csr_steps.lazy_steps if threshold is None else csr_steps.lazy_thresholded_steps
             self.workers.run(
-                lambda order: csr_steps.lazy_thresholded_steps(
-                    *shared, order, *after, plan, always, starts, indices, values, counts
-                ),
-                which.size,
+                lambda order: take(self._block, which, order, start, plan, room), which.size
             )
         if threshold is None:
-            return SparseStack(starts, indices, values, self.shape, base=x, factor=plan.decay)
-        return SparseStack.from_gapped(starts, counts, indices, values, self.shape)
+            answer = (room.places, room.indices, room.values, self.shape)
+            return SparseStack(*answer, base=x, factor=plan.decay)
+        return SparseStack.from_gapped(
+            room.places, room.counts, room.indices, room.values, self.shape
+        )
 
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """Mean loss of each client at ``x``."""
@@ -96,38 +70,35 @@ class SparseClients(Clients):
         values = np.empty(which.size)
         self.workers.run(
             lambda order: csr.losses_at(
-                *self._matrix, self.targets, self.data.pointer, which, order, start, support,
-                self.loss.code, values,
+                self._block, which, order, start, support, self.loss.code, values
             ),
             which.size,
-        )  # fmt: skip
+        )
         return values
 
     def mean_gradients(self, x: FloatArray, which: Int64Array) -> SparseStack:
         """Mean loss gradient of each client at ``x``, on the client's columns."""
         start, support = _with_support(x)
-        starts, indices = self._answer_layout(which, start.shape[0])
-        values = np.empty(starts[-1])
+        room = self._room_on_own_columns(which, start.shape[0])
         self.workers.run(
             lambda order: csr.gradients_at(
-                *self._matrix, self.targets, self.data.pointer, which, order, start, support,
-                self.loss.code, starts, values,
+                self._block, which, order, start, support, self.loss.code, room.places, room.values
             ),
             which.size,
-        )  # fmt: skip
-        return SparseStack(starts, indices, values, self.shape)
+        )
+        return SparseStack(room.places, room.indices, room.values, self.shape)
 
     def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
-        own = self._own_columns[self._own_pointer[client] : self._own_pointer[client + 1]]
+        own = csr.columns_of(self._block, client)
         begin = self.data.pointer[client]
 
         def gradient(x: FloatArray, rows: Int64Array) -> FloatArray:
             local = np.ascontiguousarray(x[own].reshape(own.size, -1))
-            change = np.zeros_like(local)
-            csr.mean_gradient(
-                *self._rows, self.targets, begin, rows, rows.size, local, self.loss.code, change,
-                np.empty(local.shape[1]), np.empty((0, local.shape[1])),
+            change, labels = np.zeros_like(local), local.shape[1]
+            csr.add_mean_gradient(
+                self._block, begin, rows, rows.size, local, self.loss.code, np.empty(labels),
+                np.empty((0, labels)), change,
             )  # fmt: skip
             result = np.zeros_like(x)
             result[own] = change.reshape(own.size, *x.shape[1:])
@@ -139,22 +110,46 @@ class SparseClients(Clients):
         """Largest eigenvalue of ZᵀZ/B of each client."""
         values = np.empty(which.size)
         self.workers.run(
-            lambda order: spectrum.csr_largest_eigenvalues(
-                *self._rows, self._own_pointer, self.data.pointer, which, order, values
-            ),
+            lambda order: spectrum.csr_largest_eigenvalues(self._block, which, order, values),
             which.size,
         )
         return values
 
-    def _answer_layout(self, which: Int64Array, classes: int) -> tuple[Int64Array, Int64Array]:
-        """Where answers on the clients' own columns lie, and their indices class by class."""
-        counts = np.diff(self._own_pointer)[which]
-        starts: Int64Array = np.concatenate([[0], np.cumsum(counts * classes)])
-        indices = np.empty(starts[-1], dtype=np.int64)
-        csr.answer_indices(
-            self._own_pointer, self._own_columns, which, starts, classes, self.data.width, indices
-        )
-        return starts, indices
+    def _room_on_own_columns(self, which: Int64Array, classes: int) -> Room:
+        """Room for answers on the clients' own columns, whose indices are known beforehand."""
+        counts = np.diff(self._block.own_pointer)[which] * classes
+        places: Int64Array = np.concatenate([[0], np.cumsum(counts)])
+        indices = np.empty(places[-1], dtype=np.int64)
+        csr.answer_indices(self._block, which, places, classes, self.data.width, indices)
+        return Room(places, indices, np.empty(places[-1]), counts)
+
+
+def _room_for(clients: int, longest: int) -> Room:
+    """Room for answers of at most ``longest`` entries each."""
+    places = np.arange(clients) * longest
+    size = clients * longest
+    counts = np.zeros(clients, dtype=np.int64)
+    return Room(places, np.empty(size, dtype=np.int64), np.empty(size), counts)
+
+
+def _number_columns(data: FederatedData, targets: FloatArray) -> CsrBlock:
+    """The rows of all clients with columns numbered client by client."""
+    matrix = data.features
+    assert isinstance(matrix, sparse.csr_array)
+    row_pointer: Int64Array = matrix.indptr.astype(np.int64)
+    indices: AnyArray = matrix.indices
+    counts = csr.count_columns(row_pointer, indices, data.pointer, data.width)
+    own_pointer: Int64Array = np.concatenate([[0], np.cumsum(counts)])
+    own_columns: Int32Array = np.empty(own_pointer[-1], dtype=np.int32)
+    numbers: UInt32Array = np.empty(indices.size, dtype=np.uint32)
+    csr.number_columns(
+        row_pointer, indices, data.pointer, data.width, own_pointer, own_columns, numbers
+    )
+    values: AnyArray = np.asarray(matrix.data)
+    return CsrBlock(
+        row_pointer, values, numbers, own_pointer, own_columns, targets, data.pointer,
+        data.identities,
+    )  # fmt: skip
 
 
 def _with_support(x: FloatArray) -> tuple[FloatArray, Int64Array]:

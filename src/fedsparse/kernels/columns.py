@@ -5,15 +5,33 @@ per column: a step on a τ-sparse x reads the client's block once where rows wou
 Blocks are padded so that every column starts on a cache line.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.kernels.compiling import compiled
-from fedsparse.kernels.dense import add_rows, scores_of_rows, threshold_classes, write_sparse
+from fedsparse.kernels.dense import (
+    DenseBlock,
+    Room,
+    add_rows,
+    scores_of_rows,
+    threshold_classes,
+    write_sparse,
+)
 from fedsparse.kernels.plan import Plan, step_in_place
 from fedsparse.kernels.slopes import to_mean_slopes
 
 CACHE_LINE = 8  # float64 values
+
+
+class ColumnBlock(NamedTuple):
+    """Columns of the clients: those of client i start at ``offsets[i]`` of ``columns``."""
+
+    columns: FloatArray
+    offsets: Int64Array
+    targets: FloatArray
+    pointer: Int64Array
 
 
 @compiled
@@ -23,39 +41,35 @@ def padded(count: int) -> int:
 
 
 @compiled
-def block_of(columns: FloatArray, offset: int, width: int, count: int) -> FloatArray:
-    """One client's columns as a matrix (width, padded count)."""
+def matrix_at(storage: FloatArray, offset: int, height: int, count: int) -> FloatArray:
+    """A matrix of ``height`` rows of ``count`` values, padded, that starts at ``offset``."""
     stride = padded(count)
-    return columns[offset : offset + width * stride].reshape(width, stride)
+    return storage[offset : offset + height * stride].reshape(height, stride)
 
 
 @compiled
 def transpose_clients(
-    features: AnyArray,
-    pointer: Int64Array,
-    clients: Int64Array,
-    offsets: Int64Array,
-    columns: FloatArray,
+    block: DenseBlock, clients: Int64Array, offsets: Int64Array, columns: FloatArray
 ) -> None:
     """Write the columns of each listed client at its offset in ``columns``."""
     for client in clients:
-        own = features[pointer[client] : pointer[client + 1]]
+        own = block.features[block.pointer[client] : block.pointer[client + 1]]
         count, width = own.shape
-        block = block_of(columns, offsets[client], width, count)
-        block[:, count:] = 0.0
+        transposed = matrix_at(columns, offsets[client], width, count)
+        transposed[:, count:] = 0.0
         for row in range(count):
             for column in range(width):
-                block[column, row] = own[row, column]
+                transposed[column, row] = own[row, column]
 
 
 @compiled
-def read_ahead(block: FloatArray) -> float:
-    """Bring a block into cache by reading it in order.
+def read_ahead(matrix: FloatArray) -> float:
+    """Bring a matrix into cache by reading it in order.
 
     One long stream arrives at the memory's full speed; the many short ones of the loops that follow
     do not. The sum is only there so that the reads are not optimized away.
     """
-    flat = block.ravel()
+    flat = matrix.ravel()
     total = 0.0
     for position in range(flat.size):
         total += flat[position]
@@ -84,18 +98,13 @@ def list_support(x: FloatArray, support: Int64Array, coefficients: FloatArray) -
 
 @compiled
 def thresholded_steps(
-    columns: FloatArray,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: ColumnBlock,
     clients: Int64Array,
     order: Int64Array,
-    offsets: Int64Array,
     start: FloatArray,
     plan: Plan,
     always: Int64Array,
-    indices: Int64Array,
-    values: FloatArray,
-    counts: Int64Array,
+    room: Room,
 ) -> None:
     """K full-gradient steps, each followed by H_τ, on each listed client."""
     labels, width = start.shape
@@ -106,17 +115,17 @@ def thresholded_steps(
     guesses, row = np.zeros(labels, np.int64), np.empty(labels)
     for answer in order:
         client = clients[answer]
-        own_targets = targets[pointer[client] : pointer[client + 1]]
-        block = block_of(columns, offsets[client], width, own_targets.size)
-        scores = np.empty((labels, block.shape[1]))
-        magnitudes[0] = read_ahead(block)
+        targets = block.targets[block.pointer[client] : block.pointer[client + 1]]
+        columns = matrix_at(block.columns, block.offsets[client], width, targets.size)
+        scores = np.empty((labels, columns.shape[1]))
+        magnitudes[0] = read_ahead(columns)
         x[:] = start
         for _ in range(plan.steps):
             used = list_support(x, support, coefficients)
             scores[:] = 0.0
-            add_rows(block, support, 0, used, coefficients, scores)
-            to_mean_slopes(plan.loss, scores, own_targets, row)
-            scores_of_rows(block, every_column, 0, width, scores, gradient.T)
+            add_rows(columns, support, 0, used, coefficients, scores)
+            to_mean_slopes(plan.loss, scores, targets, row)
+            scores_of_rows(columns, every_column, 0, width, scores, gradient.T)
             step_in_place(x.ravel(), start.ravel(), gradient.ravel(), plan)
             threshold_classes(x, plan.kept, always, magnitudes, scratch, guesses)
-        counts[answer] = write_sparse(x, indices[answer], values[answer])
+        room.counts[answer] = write_sparse(x, room.indices[answer], room.values[answer])

@@ -30,7 +30,12 @@ try:
 except OSError:
     pass  # a read-only installation, where sources do not change either
 
-_OPTIONS = {"nogil": True, "cache": True, "fastmath": _REORDER_SUMS, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "cache": True,
+    "fastmath": _REORDER_SUMS,
+    "error_model": "numpy",
+}
 
 compiled = cast(Callable[[Function], Function], njit(**_OPTIONS))
 """Compile a loop nest: runs without the interpreter lock, kept on disk between starts."""

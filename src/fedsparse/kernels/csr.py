@@ -1,10 +1,12 @@
-"""Compiled loops over CSR rows, in each client's own numbering of its columns.
+"""CSR rows in each client's own numbering of its columns.
 
 A client of a wide problem touches few columns. They are numbered 0, 1, … in order, so that local
-vectors are short and nothing a client does costs O(width). The numbers are unsigned, which spares
-the loops a test for negative indices at every entry. Local coefficients are laid out (column,
-class): one stored value meets all classes at once.
+vectors are short and nothing a client does costs O(width). Inner loops run from zero over slices,
+and the numbers are unsigned: that spares them a test for negative indices at every entry. Local
+coefficients are laid out (column, class): one stored value meets all classes at once.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,22 +15,37 @@ from fedsparse.kernels.compiling import compiled, inlined
 from fedsparse.kernels.slopes import loss_of_row, to_slopes
 
 
+class CsrBlock(NamedTuple):
+    """All clients' rows, as the compiled loops read them.
+
+    Row r has entries ``row_pointer[r]`` to ``row_pointer[r + 1]`` of ``values`` and ``numbers``.
+    Client i has rows ``pointer[i]`` to ``pointer[i + 1]``, and its columns are ``own_pointer[i]``
+    to ``own_pointer[i + 1]`` of ``own_columns``.
+    """
+
+    row_pointer: Int64Array
+    values: AnyArray
+    numbers: UInt32Array
+    own_pointer: Int64Array
+    own_columns: Int32Array
+    targets: FloatArray
+    pointer: Int64Array
+    identities: Int64Array
+
+
 @compiled
 def count_columns(
-    row_pointer: Int64Array,
-    columns: AnyArray,
-    pointer: Int64Array,
-    clients: Int64Array,
-    width: int,
-    counts: Int64Array,
-) -> None:
-    """Number of distinct columns of each listed client."""
+    row_pointer: Int64Array, columns: AnyArray, pointer: Int64Array, width: int
+) -> Int64Array:
+    """Number of distinct columns of each client."""
+    counts = np.zeros(pointer.size - 1, np.int64)
     last_seen_at = np.full(width, -1, np.int32)
-    for client in clients:
+    for client in range(counts.size):
         for entry in range(row_pointer[pointer[client]], row_pointer[pointer[client + 1]]):
             if last_seen_at[columns[entry]] != client:
                 last_seen_at[columns[entry]] = client
                 counts[client] += 1
+    return counts
 
 
 @compiled
@@ -36,7 +53,6 @@ def number_columns(
     row_pointer: Int64Array,
     columns: AnyArray,
     pointer: Int64Array,
-    clients: Int64Array,
     width: int,
     own_pointer: Int64Array,
     own_columns: Int32Array,
@@ -44,7 +60,7 @@ def number_columns(
 ) -> None:
     """List each client's columns in order and write every entry's number in that list."""
     number_of = np.full(width, -1, np.int32)
-    for client in clients:
+    for client in range(pointer.size - 1):
         first, last = row_pointer[pointer[client]], row_pointer[pointer[client + 1]]
         own = own_columns[own_pointer[client] : own_pointer[client + 1]]
         found = 0
@@ -63,59 +79,52 @@ def number_columns(
 
 
 @inlined
-def _dot(values: AnyArray, numbers: UInt32Array, first: int, last: int, x: FloatArray) -> float:
-    """Product of one stored row with a vector; four sums keep the additions from queueing."""
-    sum_0 = sum_1 = sum_2 = sum_3 = 0.0
-    whole = last - (last - first) % 4
-    for entry in range(first, whole, 4):
-        sum_0 += values[entry] * x[numbers[entry]]
-        sum_1 += values[entry + 1] * x[numbers[entry + 1]]
-        sum_2 += values[entry + 2] * x[numbers[entry + 2]]
-        sum_3 += values[entry + 3] * x[numbers[entry + 3]]
-    for entry in range(whole, last):
-        sum_0 += values[entry] * x[numbers[entry]]
-    return (sum_0 + sum_1) + (sum_2 + sum_3)
+def _dot(values: AnyArray, numbers: UInt32Array, x: FloatArray) -> float:
+    """Product of one stored row with a vector."""
+    total = 0.0
+    for entry in range(numbers.size):
+        total += values[entry] * x[numbers[entry]]
+    return total
 
 
 @inlined
-def _add(
-    values: AnyArray, numbers: UInt32Array, first: int, last: int, slope: float, total: FloatArray
-) -> None:
+def _add(values: AnyArray, numbers: UInt32Array, slope: float, total: FloatArray) -> None:
     """Add one stored row times ``slope`` to a vector."""
-    for entry in range(first, last):
+    for entry in range(numbers.size):
         total[numbers[entry]] += slope * values[entry]
 
 
 @compiled
-def scores_of_row(
-    values: AnyArray, numbers: UInt32Array, first: int, last: int, x: FloatArray, scores: FloatArray
-) -> None:
-    """Scores of one stored row for every class."""
+def scores_of_row(block: CsrBlock, row: int, x: FloatArray, scores: FloatArray) -> None:
+    """Scores of one row for every class."""
+    stored = slice(block.row_pointer[row], block.row_pointer[row + 1])
+    values, numbers = block.values[stored], block.numbers[stored]
     if x.shape[1] == 1:
-        scores[0] = _dot(values, numbers, first, last, x.ravel())
+        scores[0] = _dot(values, numbers, x.ravel())
         return
     scores[:] = 0.0
-    for entry in range(first, last):
+    for entry in range(numbers.size):
         for label in range(x.shape[1]):
             scores[label] += values[entry] * x[numbers[entry], label]
 
 
 @compiled
-def add_row(
-    values: AnyArray,
-    numbers: UInt32Array,
-    first: int,
-    last: int,
-    slopes: FloatArray,
-    gradient: FloatArray,
-) -> None:
-    """Add one stored row to ``gradient``, times its slope for each class."""
+def add_row(block: CsrBlock, row: int, slopes: FloatArray, gradient: FloatArray) -> None:
+    """Add one row to ``gradient``, times its slope for each class."""
+    stored = slice(block.row_pointer[row], block.row_pointer[row + 1])
+    values, numbers = block.values[stored], block.numbers[stored]
     if gradient.shape[1] == 1:
-        _add(values, numbers, first, last, slopes[0], gradient.ravel())
+        _add(values, numbers, slopes[0], gradient.ravel())
         return
-    for entry in range(first, last):
+    for entry in range(numbers.size):
         for label in range(gradient.shape[1]):
             gradient[numbers[entry], label] += slopes[label] * values[entry]
+
+
+@compiled
+def columns_of(block: CsrBlock, client: int) -> Int32Array:
+    """The client's columns, in order."""
+    return block.own_columns[block.own_pointer[client] : block.own_pointer[client + 1]]
 
 
 @compiled
@@ -149,14 +158,44 @@ def to_local(own: Int32Array, start: FloatArray, support: Int64Array, x: FloatAr
 
 
 @compiled
+def add_mean_gradient(
+    block: CsrBlock,
+    begin: int,
+    rows: Int64Array,
+    count: int,
+    x: FloatArray,
+    loss: int,
+    slopes: FloatArray,
+    anchor: FloatArray,
+    gradient: FloatArray,
+) -> None:
+    """Add to ``gradient`` the mean over ``count`` listed rows, counted from row ``begin``.
+
+    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows.
+    """
+    one_class = x.shape[1] == 1
+    x_flat, gradient_flat = x.ravel(), gradient.ravel()
+    for position in range(count):
+        row = begin + rows[position]
+        stored = slice(block.row_pointer[row], block.row_pointer[row + 1])
+        if one_class:
+            slopes[0] = _dot(block.values[stored], block.numbers[stored], x_flat)
+        else:
+            scores_of_row(block, row, x, slopes)
+        to_slopes(loss, slopes, block.targets[row])
+        for label in range(slopes.size):
+            if anchor.shape[0] > 0:
+                slopes[label] -= anchor[rows[position], label]
+            slopes[label] /= count
+        if one_class:
+            _add(block.values[stored], block.numbers[stored], slopes[0], gradient_flat)
+        else:
+            add_row(block, row, slopes, gradient)
+
+
+@compiled
 def losses_at(
-    row_pointer: Int64Array,
-    values: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: CsrBlock,
     clients: Int64Array,
     order: Int64Array,
     start: FloatArray,
@@ -168,70 +207,25 @@ def losses_at(
     scores = np.empty(start.shape[0])
     for answer in order:
         client = clients[answer]
-        own = own_columns[own_pointer[client] : own_pointer[client + 1]]
+        own = columns_of(block, client)
         x = np.empty((own.size, start.shape[0]))
         to_local(own, start, support, x)
         total = 0.0
-        for row in range(pointer[client], pointer[client + 1]):
-            scores_of_row(values, numbers, row_pointer[row], row_pointer[row + 1], x, scores)
-            total += loss_of_row(loss, scores, targets[row])
-        results[answer] = total / (pointer[client + 1] - pointer[client])
-
-
-@compiled
-def mean_gradient(
-    row_pointer: Int64Array,
-    values: AnyArray,
-    numbers: UInt32Array,
-    targets: FloatArray,
-    begin: int,
-    rows: Int64Array,
-    count: int,
-    x: FloatArray,
-    loss: int,
-    gradient: FloatArray,
-    slopes: FloatArray,
-    anchor: FloatArray,
-) -> None:
-    """Add to ``gradient`` the mean over ``count`` listed rows, counted from row ``begin``.
-
-    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows.
-    """
-    one_class = x.shape[1] == 1
-    x_flat, gradient_flat = x.ravel(), gradient.ravel()
-    for position in range(count):
-        row = begin + rows[position]
-        first, last = row_pointer[row], row_pointer[row + 1]
-        if one_class:
-            slopes[0] = _dot(values, numbers, first, last, x_flat)
-        else:
-            scores_of_row(values, numbers, first, last, x, slopes)
-        to_slopes(loss, slopes, targets[row])
-        for label in range(slopes.size):
-            if anchor.shape[0] > 0:
-                slopes[label] -= anchor[rows[position], label]
-            slopes[label] /= count
-        if one_class:
-            _add(values, numbers, first, last, slopes[0], gradient_flat)
-        else:
-            add_row(values, numbers, first, last, slopes, gradient)
+        for row in range(block.pointer[client], block.pointer[client + 1]):
+            scores_of_row(block, row, x, scores)
+            total += loss_of_row(loss, scores, block.targets[row])
+        results[answer] = total / (block.pointer[client + 1] - block.pointer[client])
 
 
 @compiled
 def gradients_at(
-    row_pointer: Int64Array,
-    values: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: CsrBlock,
     clients: Int64Array,
     order: Int64Array,
     start: FloatArray,
     support: Int64Array,
     loss: int,
-    answer_pointer: Int64Array,
+    places: Int64Array,
     results: FloatArray,
 ) -> None:
     """Mean loss gradient of each listed client on its own columns, the ℓ2 term left out."""
@@ -239,32 +233,28 @@ def gradients_at(
     slopes, no_anchor = np.empty(labels), np.empty((0, labels))
     for answer in order:
         client = clients[answer]
-        own = own_columns[own_pointer[client] : own_pointer[client + 1]]
+        own = columns_of(block, client)
         x, gradient = np.empty((own.size, labels)), np.zeros((own.size, labels))
         to_local(own, start, support, x)
-        begin = pointer[client]
-        rows = np.arange(pointer[client + 1] - begin)
-        mean_gradient(
-            row_pointer, values, numbers, targets, begin, rows, rows.size, x, loss, gradient,
-            slopes, no_anchor,
-        )  # fmt: skip
-        results[answer_pointer[answer] : answer_pointer[answer + 1]] = gradient.T.copy().ravel()
+        begin = block.pointer[client]
+        rows = np.arange(block.pointer[client + 1] - begin)
+        add_mean_gradient(block, begin, rows, rows.size, x, loss, slopes, no_anchor, gradient)
+        results[places[answer] : places[answer + 1]] = gradient.T.copy().ravel()
 
 
 @compiled
 def answer_indices(
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
+    block: CsrBlock,
     clients: Int64Array,
-    starts: Int64Array,
+    places: Int64Array,
     classes: int,
     width: int,
     indices: Int64Array,
 ) -> None:
     """Index (class · width + column) of every entry of answers on the clients' own columns."""
     for answer in range(clients.size):
-        place = starts[answer]
+        place = places[answer]
         for label in range(classes):
-            for entry in range(own_pointer[clients[answer]], own_pointer[clients[answer] + 1]):
-                indices[place] = label * width + own_columns[entry]
+            for column in columns_of(block, clients[answer]):
+                indices[place] = label * width + column
                 place += 1

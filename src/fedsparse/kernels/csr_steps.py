@@ -3,392 +3,226 @@
 *Explicit* steps, for full and variance-reduced gradients, update every local coefficient: the
 gradient touches all the client's columns anyway. *Lazy* steps, for mini-batches, touch only the
 batch's columns and the support.
+
+Answers start at ``places`` in ``indices`` and ``values``; ``counts`` says how long they are. With
+local thresholding the answer is x itself, else its change x − decay · x_t on the client's columns.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from fedsparse.arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    Int32Array,
-    Int64Array,
-    UInt32Array,
-)
+from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.kernels import random
 from fedsparse.kernels.compiling import compiled
-from fedsparse.kernels.csr import add_row, find, mean_gradient, scores_of_row, to_local
+from fedsparse.kernels.csr import (
+    CsrBlock,
+    add_mean_gradient,
+    add_row,
+    columns_of,
+    scores_of_row,
+    to_local,
+)
+from fedsparse.kernels.csr_select import (
+    Columns,
+    columns_with,
+    supports_of,
+    threshold_all,
+    threshold_candidates,
+    write_supports,
+)
 from fedsparse.kernels.plan import Plan, batch_key, batch_of, step_in_place
-from fedsparse.kernels.select import cut
 from fedsparse.kernels.slopes import to_slopes
 
 # Rescale the lazily scaled vector before its factor loses precision.
 _SMALLEST_SCALE = 1e-100
 
 
-@compiled
-def _global_column(own: Int32Array, outside: Int64Array, number: int) -> int:
-    return own[number] if number < own.size else outside[number - own.size]
+class Start(NamedTuple):
+    """Where the steps start: x_t (class, column), the columns it uses, and those always kept."""
+
+    x: FloatArray
+    support: Int64Array
+    always: Int64Array
+
+
+class Room(NamedTuple):
+    """Room for the answers of all clients."""
+
+    places: Int64Array
+    indices: Int64Array
+    values: FloatArray
+    counts: Int64Array
 
 
 @compiled
-def _columns_outside(own: Int32Array, support: Int64Array) -> Int64Array:
-    """Support columns the client does not have: they shrink with ℓ2 and compete in H_τ."""
-    outside = np.empty(support.size, np.int64)
-    found = 0
-    for column in support:
-        if find(own, column) < 0:
-            outside[found] = column
-            found += 1
-    return outside[:found]
-
-
-@compiled
-def _always_here(own: Int32Array, outside: Int64Array, always: Int64Array) -> Int64Array:
-    """Numbers of the columns that H_τ must keep, as far as they have one."""
-    numbers = np.empty(always.size, np.int64)
-    found = 0
-    for column in always:
-        number = find(own, column)
-        if number < 0:
-            place = int(np.searchsorted(outside, column))
-            if place == outside.size or outside[place] != column:
-                continue
-            number = own.size + place
-        numbers[found] = number
-        found += 1
-    return numbers[:found]
-
-
-@compiled
-def _last_tied(
-    candidates: Int64Array,
-    keys: Int64Array,
-    size: int,
-    threshold: int,
-    quota: int,
-    own: Int32Array,
-    outside: Int64Array,
-) -> int:
-    """Highest of the ``quota`` lowest columns whose key is the threshold; −1 if quota is 0."""
-    tied = np.empty(size, np.int64)
-    found = 0
-    for position in range(size):
-        if keys[position] == threshold:
-            tied[found] = _global_column(own, outside, candidates[position])
-            found += 1
-    if quota <= 0:
-        return -1
-    return np.sort(tied[:found])[min(quota, found) - 1]
-
-
-@compiled
-def _threshold_everything(
-    x: FloatArray,
-    label: int,
-    kept: int,
-    own: Int32Array,
-    outside: Int64Array,
-    always_here: Int64Array,
-    always: Int64Array,
-    magnitudes: FloatArray,
-    scratch: Int64Array,
-    guess: int,
-) -> int:
-    """H_τ among all local coefficients of one class, in place; returns the threshold."""
-    keys, size = magnitudes.view(np.int64), x.shape[0]
-    for number in range(size):
-        magnitudes[number] = abs(x[number, label])
-    for number in always_here:
-        magnitudes[number] = np.inf
-    threshold, quota = cut(keys, size, kept - always.size + always_here.size, guess, scratch)
-    if quota >= size:
-        for number in range(size):
-            x[number, label] = x[number, label] if keys[number] >= threshold else 0.0
-    elif threshold > 0:
-        last = _last_tied(np.arange(size), keys, size, threshold, quota, own, outside)
-        for number in range(size):
-            tied = keys[number] == threshold
-            if keys[number] < threshold or (tied and _global_column(own, outside, number) > last):
-                x[number, label] = 0.0
-    return threshold
-
-
-@compiled
-def _threshold_class(
-    x: FloatArray,
-    label: int,
-    candidates: Int64Array,
-    size: int,
-    kept: int,
-    own: Int32Array,
-    outside: Int64Array,
-    marks: BoolArray,
-    always: Int64Array,
-    magnitudes: FloatArray,
-    scratch: Int64Array,
-    guess: int,
-    support: Int64Array,
-) -> tuple[int, int]:
-    """H_τ among the candidates of one class, in place; other coefficients are zero already.
-
-    Lists the survivors in ``support``; returns how many they are and the threshold, the guess for
-    the next step. Always-kept columns that are no candidates are zero, yet use up their place.
-    """
-    keys = magnitudes.view(np.int64)
-    present = 0
-    for position in range(size):
-        number = candidates[position]
-        magnitudes[position] = abs(x[number, label])
-        if always.size > 0 and marks[number]:
-            magnitudes[position] = np.inf
-            present += 1
-    threshold, quota = cut(keys, size, kept - always.size + present, guess, scratch)
-    last_tied = 2**62
-    if quota < size and threshold > 0:  # zeros at the threshold need no choice among them
-        last_tied = _last_tied(candidates, keys, size, threshold, quota, own, outside)
-    survivors = 0
-    for position in range(size):
-        number = candidates[position]
-        key = keys[position]
-        survives = key > threshold or (
-            key == threshold and _global_column(own, outside, number) <= last_tied
-        )
-        if survives and x[number, label] != 0.0:
-            support[survivors] = number
-            survivors += 1
-        else:
-            x[number, label] = 0.0
-    return survivors, threshold
-
-
-@compiled
-def _supports(x: FloatArray) -> tuple[Int64Array, Int64Array]:
-    """Numbers of the non-zeros of every class, and how many there are."""
-    supports = np.empty((x.shape[1], x.shape[0]), np.int64)
-    sizes = np.zeros(x.shape[1], np.int64)
-    for label in range(x.shape[1]):
-        for number in range(x.shape[0]):
-            if x[number, label] != 0.0:
-                supports[label, sizes[label]] = number
-                sizes[label] += 1
-    return supports, sizes
+def _local_start(columns: Columns, start: Start) -> FloatArray:
+    """x_t on a client's own and outside columns."""
+    own = columns.own
+    x = np.empty((own.size + columns.outside.size, start.x.shape[0]))
+    to_local(own, start.x, start.support, x)
+    for position in range(columns.outside.size):
+        x[own.size + position] = start.x[:, columns.outside[position]]
+    return x
 
 
 @compiled
 def _write_thresholded(
-    x: FloatArray,
-    supports: Int64Array,
-    sizes: Int64Array,
-    own: Int32Array,
-    outside: Int64Array,
-    width: int,
-    indices: Int64Array,
-    values: FloatArray,
-) -> int:
-    """List the non-zeros in order of (class, column); returns how many there are."""
-    filled = 0
-    for label in range(x.shape[1]):
-        size = sizes[label]
-        columns = np.empty(size, np.int64)
-        for position in range(size):
-            columns[position] = _global_column(own, outside, supports[label, position])
-        for position in np.argsort(columns):
-            indices[filled] = label * width + columns[position]
-            values[filled] = x[supports[label, position], label]
-            filled += 1
-    return filled
+    x: FloatArray, columns: Columns, width: int, room: Room, answer: int
+) -> None:
+    supports, sizes = supports_of(x)
+    place = room.places[answer]
+    room.counts[answer] = write_supports(
+        x, supports, sizes, columns, width, room.indices[place:], room.values[place:]
+    )
 
 
 @compiled
-def _write_change(
-    x: FloatArray, own_start: FloatArray, decay: float, count: int, change: FloatArray
+def _slopes_at_snapshot(
+    block: CsrBlock,
+    client: int,
+    snapshot: FloatArray,
+    snapshot_support: Int64Array,
+    loss: int,
+    anchor: FloatArray,
+    mean: FloatArray,
 ) -> None:
-    """Write x − decay · x_t on the client's columns, class by class."""
-    for label in range(x.shape[1]):
-        for number in range(count):
-            change[label * count + number] = x[number, label] - decay * own_start[number, label]
+    """Slopes of all the client's rows at the snapshot, and the mean gradient there."""
+    own = columns_of(block, client)
+    x = np.empty((own.size, snapshot.shape[0]))
+    to_local(own, snapshot, snapshot_support, x)
+    begin = block.pointer[client]
+    for row in range(anchor.shape[0]):
+        scores_of_row(block, begin + row, x, anchor[row])
+        to_slopes(loss, anchor[row], block.targets[begin + row])
+        add_row(block, begin + row, anchor[row] / anchor.shape[0], mean)
 
 
 @compiled
 def explicit_steps(
-    row_pointer: Int64Array,
-    stored: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: CsrBlock,
     clients: Int64Array,
     order: Int64Array,
-    identities: Int64Array,
-    start: FloatArray,
-    support: Int64Array,
+    start: Start,
     snapshot: FloatArray,
     snapshot_support: Int64Array,
     plan: Plan,
-    always: Int64Array,
-    answer_pointer: Int64Array,
-    indices: Int64Array,
-    values: FloatArray,
-    counts: Int64Array,
+    room: Room,
 ) -> None:
     """K full or variance-reduced steps on each listed client.
 
-    With local thresholding the answer is x itself, else its change x − decay · x_t on the client's
-    columns. Either way it starts at ``answer_pointer`` and ``counts`` says how long it is.
+    ``snapshot`` has no rows without variance reduction.
     """
-    labels, width = start.shape
-    nobody = np.empty(0, np.int64)
-    slopes, guesses, sizes = (
-        np.empty(labels),
-        np.zeros(labels, np.int64),
-        np.empty(labels, np.int64),
-    )
+    labels, width = start.x.shape
+    nothing = np.empty(0, np.int64)
+    slopes, guesses = np.empty(labels), np.zeros(labels, np.int64)
     for answer in order:
-        client, place = clients[answer], answer_pointer[answer]
-        own = own_columns[own_pointer[client] : own_pointer[client + 1]]
-        outside = _columns_outside(own, support) if plan.kept > 0 else nobody
-        local = own.size + outside.size
-        x, gradient = np.empty((local, labels)), np.empty((local, labels))
-        to_local(own, start, support, x)
-        for position in range(outside.size):
-            x[own.size + position] = start[:, outside[position]]
-        own_start = x.copy()
-        always_here = _always_here(own, outside, always)
-        magnitudes, scratch = np.empty(local), np.empty(local, np.int64)
-        begin, count = pointer[client], pointer[client + 1] - pointer[client]
-        rows = np.arange(count)
-        batch = batch_of(plan, count)
-        anchored = snapshot.shape[0] > 0 and batch < count
-        anchor = np.empty((count if anchored else 0, labels))
-        mean_at_snapshot = np.zeros((local if anchored else 0, labels))
+        client = clients[answer]
+        support = start.support if plan.kept > 0 else nothing
+        columns = columns_with(columns_of(block, client), support, start.always)
+        x = _local_start(columns, start)
+        local_start, gradient = x.copy(), np.empty_like(x)
+        magnitudes, scratch = np.empty(x.shape[0]), np.empty(x.shape[0], np.int64)
+        begin = block.pointer[client]
+        rows = np.arange(block.pointer[client + 1] - begin)
+        batch = batch_of(plan, rows.size)
+        anchored = snapshot.shape[0] > 0 and batch < rows.size
+        anchor = np.empty((rows.size if anchored else 0, labels))
+        mean_at_snapshot = np.zeros_like(x)
         if anchored:
-            at_snapshot = np.empty((own.size, labels))
-            to_local(own, snapshot, snapshot_support, at_snapshot)
-            for row in range(count):
-                first, last = row_pointer[begin + row], row_pointer[begin + row + 1]
-                scores_of_row(stored, numbers, first, last, at_snapshot, anchor[row])
-                to_slopes(plan.loss, anchor[row], targets[begin + row])
-                add_row(stored, numbers, first, last, anchor[row] / count, mean_at_snapshot)
+            _slopes_at_snapshot(
+                block, client, snapshot, snapshot_support, plan.loss, anchor, mean_at_snapshot
+            )
         for step in range(plan.steps):
-            key = batch_key(plan, identities[client], step)
-            if batch < count:
-                random.draw(key, rows, count, batch)
-            gradient[:] = 0.0
-            if anchored:
-                gradient += mean_at_snapshot
-            mean_gradient(
-                row_pointer, stored, numbers, targets, begin, rows, batch, x, plan.loss,
-                gradient, slopes, anchor,
-            )  # fmt: skip
-            if batch < count:
-                random.undo_draw(key, rows, count, batch)
-            step_in_place(x.ravel(), own_start.ravel(), gradient.ravel(), plan)
+            key = batch_key(plan, block.identities[client], step)
+            if batch < rows.size:
+                random.draw(key, rows, rows.size, batch)
+            gradient[:] = mean_at_snapshot
+            add_mean_gradient(block, begin, rows, batch, x, plan.loss, slopes, anchor, gradient)
+            if batch < rows.size:
+                random.undo_draw(key, rows, rows.size, batch)
+            step_in_place(x.ravel(), local_start.ravel(), gradient.ravel(), plan)
             if plan.kept > 0:
                 for label in range(labels):
-                    guesses[label] = _threshold_everything(
-                        x, label, plan.kept, own, outside, always_here, always, magnitudes,
-                        scratch, guesses[label],
-                    )  # fmt: skip
+                    guesses[label] = threshold_all(
+                        x, label, plan.kept, columns, magnitudes, scratch, guesses[label]
+                    )
         if plan.kept > 0:
-            supports, sizes = _supports(x)
-            counts[answer] = _write_thresholded(
-                x, supports, sizes, own, outside, width, indices[place:], values[place:]
-            )
+            _write_thresholded(x, columns, width, room, answer)
         else:
-            counts[answer] = own.size * labels
-            _write_change(
-                x, own_start, plan.decay, own.size, values[place : place + counts[answer]]
-            )
+            _write_change(x, local_start, plan.decay, room, answer)
 
 
 @compiled
-def _batch_slopes_and_gradient(
-    row_pointer: Int64Array,
-    stored: AnyArray,
-    numbers: UInt32Array,
-    targets: FloatArray,
+def _write_change(
+    x: FloatArray, local_start: FloatArray, decay: float, room: Room, answer: int
+) -> None:
+    """Write x − decay · x_t class by class."""
+    place = room.places[answer]
+    for label in range(x.shape[1]):
+        for number in range(x.shape[0]):
+            room.values[place] = x[number, label] - decay * local_start[number, label]
+            place += 1
+
+
+@compiled
+def _list_touched(
+    block: CsrBlock,
     begin: int,
     rows: Int64Array,
     batch: int,
-    x: FloatArray,
-    loss: int,
-    gradient: FloatArray,
-    slopes: FloatArray,
-    anchor: FloatArray,
     stamps: Int64Array,
     stamp: int,
     touched: Int64Array,
 ) -> int:
-    """Mean gradient of a batch on the columns it touches; lists those, returns how many."""
+    """List the columns that a batch touches and stamp them; returns how many there are."""
     found = 0
     for position in range(batch):
         row = begin + rows[position]
-        for entry in range(row_pointer[row], row_pointer[row + 1]):
-            number = numbers[entry]
+        for entry in range(block.row_pointer[row], block.row_pointer[row + 1]):
+            number = block.numbers[entry]
             if stamps[number] != stamp:
                 stamps[number] = stamp
-                gradient[number] = 0.0
                 touched[found] = number
                 found += 1
-    mean_gradient(
-        row_pointer, stored, numbers, targets, begin, rows, batch, x, loss, gradient, slopes, anchor
-    )
     return found
 
 
 @compiled
 def lazy_thresholded_steps(
-    row_pointer: Int64Array,
-    stored: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: CsrBlock,
     clients: Int64Array,
     order: Int64Array,
-    identities: Int64Array,
-    start: FloatArray,
-    support: Int64Array,
+    start: Start,
     plan: Plan,
-    always: Int64Array,
-    answer_pointer: Int64Array,
-    indices: Int64Array,
-    values: FloatArray,
-    counts: Int64Array,
+    room: Room,
 ) -> None:
     """K mini-batch steps, each followed by H_τ: a step costs the batch's entries and τ."""
-    labels, width = start.shape
+    labels, width = start.x.shape
     slopes, no_anchor = np.empty(labels), np.empty((0, labels))
     guesses = np.zeros(labels, np.int64)
     for answer in order:
-        client, place = clients[answer], answer_pointer[answer]
-        own = own_columns[own_pointer[client] : own_pointer[client + 1]]
-        outside = _columns_outside(own, support)
-        local = own.size + outside.size
-        x, gradient = np.empty((local, labels)), np.empty((local, labels))
-        to_local(own, start, support, x)
-        for position in range(outside.size):
-            x[own.size + position] = start[:, outside[position]]
-        marks = np.zeros(local, np.bool_)
-        for number in _always_here(own, outside, always):
-            marks[number] = True
-        supports, sizes = _supports(x)
-        candidates = np.empty(local, np.int64)
+        client = clients[answer]
+        columns = columns_with(columns_of(block, client), start.support, start.always)
+        x = _local_start(columns, start)
+        gradient, local = np.empty_like(x), x.shape[0]
+        must_keep = np.zeros(local, np.bool_)
+        must_keep[columns.always_here] = True
+        supports, sizes = supports_of(x)
         stamps, touched = np.full(local, -1), np.empty(local, np.int64)
-        magnitudes, scratch = np.empty(local), np.empty(local, np.int64)
-        begin, count = pointer[client], pointer[client + 1] - pointer[client]
-        rows, batch = np.arange(count), batch_of(plan, count)
+        candidates, scratch = np.empty(local, np.int64), np.empty(local, np.int64)
+        magnitudes = np.empty(local)
+        begin = block.pointer[client]
+        rows = np.arange(block.pointer[client + 1] - begin)
+        batch = batch_of(plan, rows.size)
         for step in range(plan.steps):
-            key = batch_key(plan, identities[client], step)
-            random.draw(key, rows, count, batch)
-            found = _batch_slopes_and_gradient(
-                row_pointer, stored, numbers, targets, begin, rows, batch, x, plan.loss, gradient,
-                slopes, no_anchor, stamps, step, touched,
-            )  # fmt: skip
-            random.undo_draw(key, rows, count, batch)
+            key = batch_key(plan, block.identities[client], step)
+            random.draw(key, rows, rows.size, batch)
+            found = _list_touched(block, begin, rows, batch, stamps, step, touched)
+            for position in range(found):
+                gradient[touched[position]] = 0.0
+            add_mean_gradient(block, begin, rows, batch, x, plan.loss, slopes, no_anchor, gradient)
+            random.undo_draw(key, rows, rows.size, batch)
             for label in range(labels):
                 size = 0
                 for position in range(sizes[label]):
@@ -401,72 +235,59 @@ def lazy_thresholded_steps(
                     x[number, label] -= plan.step_size * gradient[number, label]
                     candidates[size] = number
                     size += 1
-                sizes[label], guesses[label] = _threshold_class(
-                    x, label, candidates, size, plan.kept, own, outside, marks, always,
-                    magnitudes, scratch, guesses[label], supports[label],
+                sizes[label], guesses[label] = threshold_candidates(
+                    x, label, candidates, size, plan.kept, columns, must_keep, magnitudes,
+                    scratch, guesses[label], supports[label],
                 )  # fmt: skip
-        counts[answer] = _write_thresholded(
-            x, supports, sizes, own, outside, width, indices[place:], values[place:]
-        )
+        _write_thresholded(x, columns, width, room, answer)
 
 
 @compiled
 def lazy_steps(
-    row_pointer: Int64Array,
-    stored: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    own_columns: Int32Array,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: CsrBlock,
     clients: Int64Array,
     order: Int64Array,
-    identities: Int64Array,
-    start: FloatArray,
-    support: Int64Array,
+    start: Start,
     plan: Plan,
-    answer_pointer: Int64Array,
-    values: FloatArray,
+    room: Room,
 ) -> None:
     """K mini-batch steps without thresholding: a step costs the batch's entries.
 
     x = q x_t + s w, so that the ℓ2 and proximal terms change two numbers and the gradient only
-    the touched entries of w. The answer is the change s w on the client's columns.
+    the touched entries of w. The answer is the change s w.
     """
-    labels = start.shape[0]
-    slopes, scores = np.empty(labels), np.empty(labels)
+    labels = start.x.shape[0]
+    from_start, from_w = np.empty(labels), np.empty(labels)
     for answer in order:
-        client, place = clients[answer], answer_pointer[answer]
-        own = own_columns[own_pointer[client] : own_pointer[client + 1]]
-        own_start, w = np.empty((own.size, labels)), np.zeros((own.size, labels))
-        to_local(own, start, support, own_start)
-        begin, count = pointer[client], pointer[client + 1] - pointer[client]
-        rows, batch = np.arange(count), batch_of(plan, count)
-        batch_slopes = np.empty((batch, labels))
+        client = clients[answer]
+        own = columns_of(block, client)
+        local_start, w = np.empty((own.size, labels)), np.zeros((own.size, labels))
+        to_local(own, start.x, start.support, local_start)
+        begin = block.pointer[client]
+        rows = np.arange(block.pointer[client + 1] - begin)
+        batch = batch_of(plan, rows.size)
+        slopes = np.empty((batch, labels))
         start_factor, scale = 1.0, 1.0  # q, s
         for step in range(plan.steps):
-            key = batch_key(plan, identities[client], step)
-            random.draw(key, rows, count, batch)
+            key = batch_key(plan, block.identities[client], step)
+            random.draw(key, rows, rows.size, batch)
             for position in range(batch):
                 row = begin + rows[position]
-                first, last = row_pointer[row], row_pointer[row + 1]
-                scores_of_row(stored, numbers, first, last, own_start, scores)
-                scores_of_row(stored, numbers, first, last, w, slopes)
+                scores_of_row(block, row, local_start, from_start)
+                scores_of_row(block, row, w, from_w)
                 for label in range(labels):
-                    scores[label] = start_factor * scores[label] + scale * slopes[label]
-                to_slopes(plan.loss, scores, targets[row])
-                batch_slopes[position] = scores
+                    slopes[position, label] = (
+                        start_factor * from_start[label] + scale * from_w[label]
+                    )
+                to_slopes(plan.loss, slopes[position], block.targets[row])
             start_factor = plan.shrink * start_factor + plan.pull
             scale *= plan.shrink
             if abs(scale) < _SMALLEST_SCALE:
                 w *= scale
                 scale = 1.0
+            slopes *= -plan.step_size / (scale * batch)
             for position in range(batch):
-                row = begin + rows[position]
-                first, last = row_pointer[row], row_pointer[row + 1]
-                factors = batch_slopes[position] * (-plan.step_size / (scale * batch))
-                add_row(stored, numbers, first, last, factors, w)
-            random.undo_draw(key, rows, count, batch)
-        for label in range(labels):
-            for number in range(own.size):
-                values[place + label * own.size + number] = scale * w[number, label]
+                add_row(block, begin + rows[position], slopes[position], w)
+            random.undo_draw(key, rows, rows.size, batch)
+        w *= scale
+        _write_change(w, local_start, 0.0, room, answer)

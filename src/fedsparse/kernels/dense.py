@@ -4,6 +4,8 @@ Coefficients are laid out class by class, shape (classes, width), so that every 
 along a row of data. Four rows are taken at a time: a coefficient loaded once serves four products.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
@@ -12,6 +14,24 @@ from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.plan import Plan, batch_key, batch_of, step_in_place
 from fedsparse.kernels.select import cut
 from fedsparse.kernels.slopes import loss_of_row, to_slopes
+
+
+class DenseBlock(NamedTuple):
+    """All clients' rows: client i has rows ``pointer[i]`` to ``pointer[i + 1]``."""
+
+    features: AnyArray
+    targets: FloatArray
+    pointer: Int64Array
+    identities: Int64Array
+
+
+class Room(NamedTuple):
+    """Room for answers: vectors in full, or rows of non-zeros and how many each has."""
+
+    vectors: FloatArray
+    indices: Int64Array
+    values: FloatArray
+    counts: Int64Array
 
 
 @compiled
@@ -166,25 +186,19 @@ def _anchor_slopes(
 
 @compiled
 def local_steps(
-    features: AnyArray,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: DenseBlock,
     clients: Int64Array,
     order: Int64Array,
-    identities: Int64Array,
     start: FloatArray,
     snapshot: FloatArray,
     plan: Plan,
     always: Int64Array,
-    dense_answers: FloatArray,
-    indices: Int64Array,
-    values: FloatArray,
-    counts: Int64Array,
+    room: Room,
 ) -> None:
     """K steps on each listed client, straight from its rows.
 
-    The answer goes to ``dense_answers`` or, with local thresholding, to one row of ``indices``,
-    ``values`` and ``counts``. ``snapshot`` is empty without variance reduction.
+    ``snapshot`` has no rows without variance reduction. Answers are non-zeros with local
+    thresholding, full vectors without.
     """
     labels, width = start.shape
     x, gradient, mean_at_snapshot = np.empty_like(start), np.empty_like(start), np.zeros_like(start)
@@ -193,40 +207,38 @@ def local_steps(
     guesses = np.zeros(labels, np.int64)
     for answer in order:
         client = clients[answer]
-        own = features[pointer[client] : pointer[client + 1]]
-        own_targets = targets[pointer[client] : pointer[client + 1]]
-        rows = np.arange(own.shape[0])
-        batch = batch_of(plan, own.shape[0])
-        anchored = snapshot.shape[0] > 0 and batch < own.shape[0]
-        anchor = np.empty((own.shape[0] if anchored else 0, labels))
+        own = slice(block.pointer[client], block.pointer[client + 1])
+        features, targets = block.features[own], block.targets[own]
+        rows = np.arange(targets.size)
+        batch = batch_of(plan, rows.size)
+        anchored = snapshot.shape[0] > 0 and batch < rows.size
+        anchor = np.empty((rows.size if anchored else 0, labels))
         if anchored:
-            _anchor_slopes(own, own_targets, rows, snapshot, plan.loss, anchor)
+            _anchor_slopes(features, targets, rows, snapshot, plan.loss, anchor)
             mean_at_snapshot[:] = 0.0
-            add_rows(own, rows, 0, rows.size, anchor, mean_at_snapshot)
+            add_rows(features, rows, 0, rows.size, anchor / rows.size, mean_at_snapshot)
         x[:] = start
         for step in range(plan.steps):
-            key = batch_key(plan, identities[client], step)
-            if batch < own.shape[0]:
-                random.draw(key, rows, own.shape[0], batch)
-            mean_gradient(own, own_targets, rows, batch, x, plan.loss, gradient, slopes, anchor)
-            if batch < own.shape[0]:
-                random.undo_draw(key, rows, own.shape[0], batch)
+            key = batch_key(plan, block.identities[client], step)
+            if batch < rows.size:
+                random.draw(key, rows, rows.size, batch)
+            mean_gradient(features, targets, rows, batch, x, plan.loss, gradient, slopes, anchor)
+            if batch < rows.size:
+                random.undo_draw(key, rows, rows.size, batch)
             if anchored:
-                gradient += mean_at_snapshot / own.shape[0]
+                gradient += mean_at_snapshot
             step_in_place(x.ravel(), start.ravel(), gradient.ravel(), plan)
             if plan.kept > 0:
                 threshold_classes(x, plan.kept, always, magnitudes, scratch, guesses)
         if plan.kept > 0:
-            counts[answer] = write_sparse(x, indices[answer], values[answer])
+            room.counts[answer] = write_sparse(x, room.indices[answer], room.values[answer])
         else:
-            dense_answers[answer] = x
+            room.vectors[answer] = x
 
 
 @compiled
 def losses_at(
-    features: AnyArray,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: DenseBlock,
     clients: Int64Array,
     order: Int64Array,
     x: FloatArray,
@@ -236,22 +248,20 @@ def losses_at(
     """Mean loss of each listed client at ``x``, the ℓ2 term left out."""
     scores = np.empty((4, x.shape[0]))
     for answer in order:
-        begin, end = pointer[clients[answer]], pointer[clients[answer] + 1]
-        rows = np.arange(begin, end)
+        rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
         total = 0.0
         for first in range(0, rows.size, 4):
             last = min(first + 4, rows.size)
-            scores_of_rows(features, rows, first, last, x, scores)
+            scores_of_rows(block.features, rows, first, last, x, scores)
             for position in range(first, last):
-                total += loss_of_row(loss, scores[position - first], targets[rows[position]])
+                target = block.targets[rows[position]]
+                total += loss_of_row(loss, scores[position - first], target)
         values[answer] = total / rows.size
 
 
 @compiled
 def gradients_at(
-    features: AnyArray,
-    targets: FloatArray,
-    pointer: Int64Array,
+    block: DenseBlock,
     clients: Int64Array,
     order: Int64Array,
     x: FloatArray,
@@ -262,7 +272,8 @@ def gradients_at(
     slopes = np.empty((4, x.shape[0]))
     no_anchor = np.empty((0, x.shape[0]))
     for answer in order:
-        rows = np.arange(pointer[clients[answer]], pointer[clients[answer] + 1])
+        rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
         mean_gradient(
-            features, targets, rows, rows.size, x, loss, gradients[answer], slopes, no_anchor
-        )
+            block.features, block.targets, rows, rows.size, x, loss, gradients[answer], slopes,
+            no_anchor,
+        )  # fmt: skip

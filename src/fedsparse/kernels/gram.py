@@ -6,46 +6,32 @@ Z Zᵀ alone. The client's block is read once, however many steps there are.
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, FloatArray, Int64Array
-from fedsparse.kernels.columns import block_of, list_support, padded, read_ahead
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.kernels.columns import ColumnBlock, list_support, matrix_at, read_ahead
 from fedsparse.kernels.compiling import compiled
-from fedsparse.kernels.dense import add_rows, scores_of_rows
+from fedsparse.kernels.dense import DenseBlock, add_rows, scores_of_rows
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.slopes import to_mean_slopes
 
 
 @compiled
-def gram_of(grams: FloatArray, offset: int, count: int) -> FloatArray:
-    """One client's Gram matrix, its rows padded like the columns of a block."""
-    stride = padded(count)
-    return grams[offset : offset + count * stride].reshape(count, stride)
-
-
-@compiled
 def gram_matrices(
-    features: AnyArray,
-    pointer: Int64Array,
-    clients: Int64Array,
-    offsets: Int64Array,
-    grams: FloatArray,
+    block: DenseBlock, clients: Int64Array, offsets: Int64Array, grams: FloatArray
 ) -> None:
-    """Write Z Zᵀ of each listed client at its offset in ``grams``."""
+    """Write Z Zᵀ of each listed client at its offset in ``grams``, rows padded like columns."""
     for client in clients:
-        own = features[pointer[client] : pointer[client + 1]].astype(np.float64)
+        own = block.features[block.pointer[client] : block.pointer[client + 1]].astype(np.float64)
         count = own.shape[0]
-        gram = gram_of(grams, offsets[client], count)
+        gram = matrix_at(grams, offsets[client], count, count)
         gram[:, count:] = 0.0
         scores_of_rows(own, np.arange(count), 0, count, own, gram)
 
 
 @compiled
 def gram_steps(
-    columns: FloatArray,
-    column_offsets: Int64Array,
+    block: ColumnBlock,
     grams: FloatArray,
     gram_offsets: Int64Array,
-    targets: FloatArray,
-    pointer: Int64Array,
     clients: Int64Array,
     order: Int64Array,
     start: FloatArray,
@@ -60,34 +46,40 @@ def gram_steps(
     row = np.empty(labels)
     for answer in order:
         client = clients[answer]
-        own_targets = targets[pointer[client] : pointer[client + 1]]
-        count = own_targets.size
-        block = block_of(columns, column_offsets[client], width, count)
-        gram = gram_of(grams, gram_offsets[client], count)
-        every_row = np.arange(count)
-        first_scores = np.zeros((labels, block.shape[1]))
-        slopes, moved = np.empty_like(first_scores), np.zeros_like(first_scores)
-        combination = np.zeros_like(first_scores)  # a_k
-        row[0] = read_ahead(block)
-        add_rows(block, support, 0, used, coefficients, first_scores)
-        scores = first_scores.copy()
-        for _ in range(plan.steps):
-            slopes[:] = scores
-            to_mean_slopes(plan.loss, slopes, own_targets, row)
-            scores_of_rows(gram, every_row, 0, count, slopes, moved.T)
-            for label in range(labels):
-                for place in range(count):
-                    combination[label, place] = (
-                        plan.shrink * combination[label, place]
-                        + plan.step_size * slopes[label, place]
-                    )
-                    scores[label, place] = (
-                        plan.shrink * scores[label, place]
-                        + plan.pull * first_scores[label, place]
-                        - plan.step_size * moved[label, place]
-                    )
+        targets = block.targets[block.pointer[client] : block.pointer[client + 1]]
+        columns = matrix_at(block.columns, block.offsets[client], width, targets.size)
+        gram = matrix_at(grams, gram_offsets[client], targets.size, targets.size)
+        first_scores = np.zeros((labels, columns.shape[1]))
+        row[0] = read_ahead(columns)
+        add_rows(columns, support, 0, used, coefficients, first_scores)
+        combination = _combination(gram, first_scores, targets, plan, row)
         change = answers[answer]
-        scores_of_rows(block, every_column, 0, width, combination, change.T)
+        scores_of_rows(columns, every_column, 0, width, combination, change.T)
         for label in range(labels):
             for column in range(width):
                 change[label, column] = plan.decay * start[label, column] - change[label, column]
+
+
+@compiled
+def _combination(
+    gram: FloatArray, first_scores: FloatArray, targets: FloatArray, plan: Plan, row: FloatArray
+) -> FloatArray:
+    """a_K, by K steps on the scores alone."""
+    every_row = np.arange(targets.size)
+    scores, combination = first_scores.copy(), np.zeros_like(first_scores)
+    slopes, moved = np.empty_like(first_scores), np.zeros_like(first_scores)
+    for _ in range(plan.steps):
+        slopes[:] = scores
+        to_mean_slopes(plan.loss, slopes, targets, row)
+        scores_of_rows(gram, every_row, 0, targets.size, slopes, moved.T)
+        for label in range(scores.shape[0]):
+            for place in range(scores.shape[1]):
+                combination[label, place] = (
+                    plan.shrink * combination[label, place] + plan.step_size * slopes[label, place]
+                )
+                scores[label, place] = (
+                    plan.shrink * scores[label, place]
+                    + plan.pull * first_scores[label, place]
+                    - plan.step_size * moved[label, place]
+                )
+    return combination

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, FloatArray, Int64Array, UInt32Array
-from fedsparse.kernels import csr, dense, random
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.kernels import random
 from fedsparse.kernels.compiling import compiled
+from fedsparse.kernels.csr import CsrBlock, add_row, columns_of, scores_of_row
+from fedsparse.kernels.dense import DenseBlock, add_rows, scores_of_rows
 
 _TOLERANCE = 1e-13
 _MOST_ITERATIONS = 10_000
@@ -28,13 +30,10 @@ def _normalize(vector: FloatArray) -> float:
 
 @compiled
 def dense_largest_eigenvalues(
-    features: AnyArray,
-    pointer: Int64Array,
-    clients: Int64Array,
-    order: Int64Array,
-    eigenvalues: FloatArray,
+    block: DenseBlock, clients: Int64Array, order: Int64Array, eigenvalues: FloatArray
 ) -> None:
     """For dense rows."""
+    features, pointer = block.features, block.pointer
     vector = np.empty((1, features.shape[1]))
     image = np.empty_like(vector)
     for answer in order:
@@ -44,9 +43,9 @@ def dense_largest_eigenvalues(
         _normalize(vector[0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
-            dense.scores_of_rows(features, rows, 0, rows.size, vector, scores)
+            scores_of_rows(features, rows, 0, rows.size, vector, scores)
             image[:] = 0.0
-            dense.add_rows(features, rows, 0, rows.size, scores, image)
+            add_rows(features, rows, 0, rows.size, scores, image)
             before, eigenvalue = eigenvalue, _normalize(image[0])
             vector[:] = image
             if abs(eigenvalue - before) <= _TOLERANCE * eigenvalue:
@@ -56,32 +55,24 @@ def dense_largest_eigenvalues(
 
 @compiled
 def csr_largest_eigenvalues(
-    row_pointer: Int64Array,
-    values: AnyArray,
-    numbers: UInt32Array,
-    own_pointer: Int64Array,
-    pointer: Int64Array,
-    clients: Int64Array,
-    order: Int64Array,
-    eigenvalues: FloatArray,
+    block: CsrBlock, clients: Int64Array, order: Int64Array, eigenvalues: FloatArray
 ) -> None:
-    """For CSR rows in the client's own numbering of columns."""
+    """For CSR rows."""
     score = np.empty(1)
     for answer in order:
         client = clients[answer]
-        width = own_pointer[client + 1] - own_pointer[client]
+        width = columns_of(block, client).size
         vector, image = np.empty((width, 1)), np.empty((width, 1))
         _start(vector[:, 0])
         _normalize(vector[:, 0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
             image[:] = 0.0
-            for row in range(pointer[client], pointer[client + 1]):
-                first, last = row_pointer[row], row_pointer[row + 1]
-                csr.scores_of_row(values, numbers, first, last, vector, score)
-                csr.add_row(values, numbers, first, last, score, image)
+            for row in range(block.pointer[client], block.pointer[client + 1]):
+                scores_of_row(block, row, vector, score)
+                add_row(block, row, score, image)
             before, eigenvalue = eigenvalue, _normalize(image[:, 0])
             vector[:] = image
             if abs(eigenvalue - before) <= _TOLERANCE * eigenvalue:
                 break
-        eigenvalues[answer] = eigenvalue / (pointer[client + 1] - pointer[client])
+        eigenvalues[answer] = eigenvalue / (block.pointer[client + 1] - block.pointer[client])
