@@ -4,11 +4,11 @@ import json
 import sys
 
 import numpy as np
+
+import fedsparse as fs
 from benchmarks.measured import in_own_process, peak_bytes
 from benchmarks.problems import sparse_rows
 from benchmarks.tables import show
-
-import fedsparse as fs
 
 CLIENTS, ROWS, WIDTH, PER_ROW = 100_000, 10, 10_000, 20
 METHODS = ("nothing", "FedIterHT", "FedHT", "DistributedIHT")

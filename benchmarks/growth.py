@@ -5,11 +5,11 @@ import sys
 import time
 
 import numpy as np
+
+import fedsparse as fs
 from benchmarks.measured import in_own_process, peak_bytes
 from benchmarks.problems import sparse_clients
 from benchmarks.tables import show
-
-import fedsparse as fs
 from fedsparse.answers import Answers
 from fedsparse.engines import LocalEngine
 

@@ -13,6 +13,7 @@ from fedsparse.kernels.compiling import compiled
 
 # A sixteenth of an octave: thresholds of successive steps rarely move further.
 _FIRST_STRIDE = 1 << 48
+_LAST_STRIDE = 1 << 60
 # Below this many keys a counting pass is cheaper than gathering the undecided ones.
 _WORTH_GATHERING = 2048
 
@@ -54,14 +55,15 @@ def cut(keys: Int64Array, size: int, kept: int, guess: int, scratch: Int64Array)
     if size <= kept:
         return 0, size
     low, at_least_low = 0, size
-    high, at_least_high = _largest(keys, size) + 1, 0
+    high = _largest(keys, size)
+    at_least_high = _count_at_least(keys, size, high)
+    if at_least_high >= kept:
+        return high, kept
     source, undecided, decided = keys, size, 0
     probe = guess if 0 < guess < high else high - 1
     stride = _FIRST_STRIDE
-    galloping = True
     went_up = went_down = False
     while at_least_low > kept and high - low > 1:
-        probe = min(max(probe, low + 1), high - 1)
         count = decided + _count_at_least(source, undecided, probe)
         if count >= kept:
             low, at_least_low = probe, count
@@ -69,13 +71,14 @@ def cut(keys: Int64Array, size: int, kept: int, guess: int, scratch: Int64Array)
         else:
             high, at_least_high = probe, count
             went_down = True
+        between = high - low
         if went_up and went_down:
-            galloping = False
-        if galloping:
-            probe = probe + stride if went_up else probe - stride
-            stride *= 4
+            probe = low + between // 2
+        elif went_up:  # gallop away from the guess until the threshold is enclosed
+            probe = low + max(1, min(stride, between - 1))
         else:
-            probe = low + (high - low) // 2
+            probe = high - max(1, min(stride, between - 1))
+        stride = min(4 * stride, _LAST_STRIDE)
         if undecided > _WORTH_GATHERING and (at_least_low - at_least_high) * 4 < undecided:
             undecided = _gather_between(source, undecided, low, high, scratch)
             source, decided = scratch, at_least_high
