@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import io
 import json
-import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.arrays import FloatArray
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
@@ -23,6 +24,8 @@ from fedsparse.history import Record
 from fedsparse.losses import Loss
 
 _VERSION = 1
+# A schedule is what it gives: it has no name that would be the same in another process.
+_ROUNDS_THAT_TELL = (0, 1, 2, 5, 10, 100, 1000)
 
 
 @dataclass
@@ -69,21 +72,28 @@ def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
 def load(path: Path, identity: dict[str, str]) -> Progress:
     """Read a checkpoint of the same problem."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
         version = header["version"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        found, progress = {}, None
+        if version == _VERSION:
+            found, progress = header["identity"], _progress_from(header, arrays)
+    except Exception as error:  # a damaged archive fails in more ways than can be listed
         raise CheckpointError(
             f"{path} is not a checkpoint of fedsparse or is damaged ({error}); "
             "delete it or choose another path"
         ) from None
-    if version != _VERSION:
+    if progress is None:
         raise CheckpointError(
             f"{path} has checkpoint version {version}, this fedsparse reads {_VERSION}; "
             "use the release that wrote it or choose another path"
         )
-    _check_identity(path, header["identity"], identity)
+    _check_identity(path, found, identity)
+    return progress
+
+
+def _progress_from(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Progress:
     state = State(
         x=arrays.pop("x"),
         round=header["round"],
@@ -105,21 +115,32 @@ def _check_identity(path: Path, found: dict[str, str], expected: dict[str, str])
             )
 
 
-def _describe(algorithm: Algorithm) -> str:
-    """The algorithm and its options, the same in every process."""
+def _describe(algorithm: Any) -> str:
+    """An algorithm or constraint with its options, the same in every process."""
     options = {
         field.name: _describe_option(getattr(algorithm, field.name))
         for field in dataclasses.fields(algorithm)
+        if field.repr
     }
     listed = ", ".join(f"{name}={value}" for name, value in options.items())
     return f"{type(algorithm).__name__}({listed})"
 
 
+def _scheduled(schedule: Callable[[int], float], round: int) -> float | None:
+    """What a schedule gives for a round; some are defined for the first rounds only."""
+    try:
+        return float(schedule(round))
+    except Exception:
+        return None
+
+
 def _describe_option(option: object) -> str:
     if isinstance(option, np.ndarray):
         return repr(option.tolist())
-    if callable(option) and hasattr(option, "__qualname__"):
-        return f"{option.__module__}.{option.__qualname__}"
+    if callable(option):
+        return f"schedule{[_scheduled(option, round) for round in _ROUNDS_THAT_TELL]}"
+    if dataclasses.is_dataclass(option):
+        return _describe(option)
     return repr(option)
 
 

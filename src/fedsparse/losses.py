@@ -148,7 +148,8 @@ class Softmax(Loss):
         if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
             row = _first(labels != np.round(labels))
             raise _misfit(data, row, "the softmax loss needs class labels", 'loss="squared"')
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes = np.unique(labels if data.all_targets is None else data.all_targets)
+        codes = np.searchsorted(classes, labels)
         if classes.size < 2:
             raise DataError(
                 f"all rows have the same label, {classes[0]}; the softmax loss needs two classes"

@@ -104,6 +104,10 @@ class _Saver:
 
     def __init__(self, path: Path, identity: dict[str, str], every: int) -> None:
         self.path, self.identity, self.every = path, identity, every
+        if not path.parent.is_dir():
+            raise CheckpointError(
+                f"{path} cannot be saved: there is no folder {path.parent}; make it first"
+            )
 
     def save(self, progress: Progress) -> None:
         checkpoints.save(self.path, self.identity, progress)
@@ -147,14 +151,18 @@ class _Run:
 
     def finish(self, evaluate_every: int) -> Result:
         """Go on until all rounds are made or the run diverges."""
-        progress, diverged = self._progress, False
+        diverged = False
         try:
-            while progress.state.round < self._rounds and not diverged:
+            while self._progress.state.round < self._rounds and not diverged:
                 diverged = not self._advance(evaluate_every)
+            progress = self._progress
+            if progress.records[-1].round < progress.state.round:
+                self._record(self._objective(progress.state.x))
         except KeyboardInterrupt:
             self._save()
             raise
         self._save()
+        progress = self._progress
         return Result(progress.state.x, diverged, self._engine.classes, tuple(progress.records))
 
     def _advance(self, evaluate_every: int) -> bool:
@@ -165,10 +173,11 @@ class _Run:
         request = self._algorithm.request(before)
         which = self._everyone if request.of_everyone else self._participants(before)
         weights = self._weights[which] / self._weights[which].sum()
-        answers = Answers(self._engine.ask(request, which), which, weights)
-        if not answers.is_finite():
-            return self._give_up("an answer is not finite")
-        after = self._algorithm.update(before, answers)
+        with np.errstate(all="ignore"):  # what is not finite is looked for here
+            answers = Answers(self._engine.ask(request, which), which, weights)
+            if not answers.is_finite():
+                return self._give_up("an answer is not finite")
+            after = self._algorithm.update(before, answers)
         seconds = time.perf_counter() - began
         if not np.isfinite(after.x).all():
             return self._give_up("x is not finite")
@@ -178,12 +187,18 @@ class _Run:
         objective = self._objective(after.x) if is_due else None
         if objective is not None and not self._is_plausible(objective):
             return self._give_up(f"the objective reached {objective:.3g}")
-        progress.state = after
-        progress.seconds += seconds
-        progress.bytes_down += which.size * request.encoded_bytes()
-        progress.bytes_up += answers.encoded_bytes()
+        advanced = Progress(
+            after,
+            progress.records,
+            progress.bytes_down + which.size * request.encoded_bytes(),
+            progress.bytes_up + answers.encoded_bytes(),
+            progress.seconds + seconds,
+        )
         if objective is not None:
-            self._record(objective)
+            advanced.records = [*progress.records, _record_of(advanced, objective)]
+        self._progress = advanced  # in one step: an interrupt finds all of a round or none of it
+        if objective is not None and self._on_round:
+            self._on_round(advanced.records[-1])
         if self._saver and is_new and after.round % self._saver.every == 0:
             self._save()
         return True
@@ -207,17 +222,8 @@ class _Run:
         return float(Answers(answer, self._everyone, self._weights).average("objective"))
 
     def _record(self, objective: float) -> None:
-        progress = self._progress
-        record = Record(
-            round=progress.state.round,
-            iterations=progress.state.iterations,
-            objective=objective,
-            nonzeros=int(np.count_nonzero(progress.state.x)),
-            bytes_down=progress.bytes_down,
-            bytes_up=progress.bytes_up,
-            seconds=progress.seconds,
-        )
-        progress.records.append(record)
+        record = _record_of(self._progress, objective)
+        self._progress.records.append(record)
         if self._on_round:
             self._on_round(record)
 
@@ -233,6 +239,11 @@ class _Run:
 
     def _check_participation(self) -> None:
         count = self._algorithm.clients_per_round
+        if count is not None and count <= np.count_nonzero(self._weights == 0):
+            raise OptionError(
+                "weights has so many zeros that all clients of a round may have weight 0; "
+                "raise clients_per_round or leave those clients out"
+            )
         if count is not None and count > self._everyone.size:
             raise OptionError(
                 f"clients_per_round is {count}, but there are only {self._everyone.size} clients"
@@ -241,3 +252,15 @@ class _Run:
     def _save(self) -> None:
         if self._saver:
             self._saver.save(self._progress)
+
+
+def _record_of(progress: Progress, objective: float) -> Record:
+    return Record(
+        round=progress.state.round,
+        iterations=progress.state.iterations,
+        objective=objective,
+        nonzeros=int(np.count_nonzero(progress.state.x)),
+        bytes_down=progress.bytes_down,
+        bytes_up=progress.bytes_up,
+        seconds=progress.seconds,
+    )

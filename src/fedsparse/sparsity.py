@@ -33,7 +33,8 @@ def hard_threshold(x: ArrayLike, sparsity: int) -> FloatArray:
     """
     vector = np.asarray(x, dtype=np.float64)
     _check_count(sparsity, "sparsity")
-    return keep_largest(np.ascontiguousarray(vector).ravel(), sparsity).reshape(vector.shape)
+    kept = min(int(sparsity), vector.size)
+    return keep_largest(np.ascontiguousarray(vector).ravel(), kept).reshape(vector.shape)
 
 
 @dataclass(frozen=True)
@@ -170,13 +171,22 @@ class TopKGroups(Sparsity):
             raise OptionError(
                 f"groups names {self._members.size} features, the data have {x.shape[0]}"
             )
-        energy = np.square(x) if x.ndim == 1 else np.square(x).sum(axis=1)
-        norms = np.sqrt(np.bincount(self._members, weights=energy))
-        kept = _project_rest(norms, self._always, self.sparsity, self._always.size) != 0
+        kept = _project_rest(self._norms(x), self._always, self.sparsity, self._always.size) != 0
         result = np.zeros_like(x)
         survivors = kept[self._members]
         result[survivors] = x[survivors]
         return result
+
+    def _norms(self, x: FloatArray) -> FloatArray:
+        """ℓ2 norm of each group, scaled by powers of two so that no square leaves the range."""
+        rows = x.reshape(x.shape[0], -1)
+        largest = np.zeros(int(self._members.max()) + 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.maximum.at(largest, self._members, np.abs(rows).max(axis=1))
+            exponents = np.frexp(largest)[1]
+            scaled = np.ldexp(rows, -exponents[self._members][:, None])
+            energy = np.bincount(self._members, weights=np.square(scaled).sum(axis=1))
+            return np.ldexp(np.sqrt(energy), exponents)
 
 
 @dataclass(frozen=True)
@@ -236,10 +246,13 @@ def _check_count(count: int, name: str) -> None:
 
 
 def _kept_features(keep: Sequence[int], width: int) -> Int64Array:
-    always = np.unique(np.asarray(keep, dtype=np.int64))
-    if always.size and not (0 <= always[0] and always[-1] < width):
-        raise OptionError(f"keep names feature {always[-1]}, but there are only {width}")
-    return always
+    always = np.unique(np.asarray(keep))
+    if always.size and always.dtype.kind not in "iu":
+        raise OptionError(f"keep must list features by whole numbers, not {always[0]!r}")
+    strangers = always[(always < 0) | (always >= width)]
+    if strangers.size:
+        raise OptionError(f"keep names feature {strangers[0]}, but they go from 0 to {width - 1}")
+    return always.astype(np.int64)
 
 
 def _column_threshold(sparsity: int, keep: Sequence[int], width: int) -> ColumnThreshold:

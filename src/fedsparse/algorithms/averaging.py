@@ -110,7 +110,8 @@ class FedAvg(Algorithm):
 
     def _step_size_in(self, state: State) -> float:
         if self.step_size == "auto":
-            return 1.0 / float(state.memory["smoothness"][0])
+            smoothness = float(state.memory["smoothness"][0])
+            return 1.0 / smoothness if smoothness > 0 else 1.0  # f is constant: any step will do
         if callable(self.step_size):
             return scheduled(self.step_size, state.round)
         return float(self.step_size)

@@ -27,8 +27,8 @@ class Workers:
     """
 
     def __init__(self, threads: int) -> None:
-        if threads < 1:
-            raise OptionError(f"threads must be at least 1, not {threads}")
+        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise OptionError(f"threads must be a whole number of at least 1, not {threads!r}")
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._backwards = False

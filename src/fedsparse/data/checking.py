@@ -17,15 +17,22 @@ def as_features(features: Any, name: str) -> AnyArray | sparse.csr_array:
     """A 2-D float array or canonical CSR matrix; integers and half floats are converted."""
     if sparse.issparse(features):
         return _canonical(features, name)
-    array = np.asarray(features)
-    if array.ndim != 2:
-        raise DataError(
-            f"the features of {name} have {array.ndim} dimension(s); "
-            "give a table with one row per sample"
-        )
+    try:
+        array = np.asarray(features)
+    except ValueError:
+        raise DataError(f"the features of {name} have rows of different length") from None
+    _check_dimensions(array.ndim, name)
     if array.shape[0] == 0:
         raise DataError(f"{name} has no rows; leave it out or give it data")
     return np.ascontiguousarray(_as_float(array, name))
+
+
+def _check_dimensions(count: int, name: str) -> None:
+    if count != 2:
+        raise DataError(
+            f"the features of {name} have {count} dimension(s); "
+            "give a table with one row per sample"
+        )
 
 
 def _as_float(array: AnyArray, name: str) -> AnyArray:
@@ -33,6 +40,8 @@ def _as_float(array: AnyArray, name: str) -> AnyArray:
         return array
     if array.dtype == np.float16:
         return array.astype(np.float32)
+    if array.dtype.kind in "mM":
+        raise DataError(f"the features of {name} are dates, not numbers; convert them first")
     if array.dtype.kind == "c":
         raise DataError(f"the features of {name} are complex; give real numbers")
     try:
@@ -46,6 +55,7 @@ def _as_float(array: AnyArray, name: str) -> AnyArray:
 
 def _canonical(features: Any, name: str) -> sparse.csr_array:
     """CSR with sorted indices and no duplicates, leaving the caller's matrix as it was."""
+    _check_dimensions(features.ndim, name)
     if features.shape[0] == 0:
         raise DataError(f"{name} has no rows; leave it out or give it data")
     matrix = sparse.csr_array(features)
@@ -68,12 +78,26 @@ def as_targets(targets: ArrayLike, rows: int, name: str, what: str = "targets") 
             f"{name} has {rows} rows of features and {what} of shape {array.shape}; "
             "give one entry per row"
         )
-    if array.dtype.kind == "O" and any(value is None or value != value for value in array):
-        row = next(i for i, value in enumerate(array) if value is None or value != value)
-        raise DataError(f"{name}, row {row}: one of the {what} is missing; remove or fill the row")
-    if array.dtype.kind == "O":
-        array = np.array(array.tolist())
-    return array
+    if array.dtype.kind != "O":
+        return array
+    _refuse_missing([value is None or value != value for value in array], name, what)
+    return np.array(array.tolist())
+
+
+def as_site_labels(sites: ArrayLike, rows: int) -> AnyArray:
+    """One label per row of a table, none missing."""
+    labels = as_targets(sites, rows, "the table", "site labels")
+    if labels.dtype.kind == "f":
+        _refuse_missing(np.isnan(labels), "the table", "site labels")
+    return labels
+
+
+def _refuse_missing(is_missing: ArrayLike, name: str, what: str) -> None:
+    rows = np.flatnonzero(is_missing)
+    if rows.size:
+        raise DataError(
+            f"{name}, row {rows[0]}: one of the {what} is missing; remove or fill the row"
+        )
 
 
 def check_widths(names: Sequence[str], widths: Sequence[int]) -> None:

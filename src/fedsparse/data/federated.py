@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, Int64Array
-from fedsparse.data.checking import as_features, as_targets, check_finite, check_widths
+from fedsparse.data.checking import (
+    as_features,
+    as_site_labels,
+    as_targets,
+    check_finite,
+    check_widths,
+)
 from fedsparse.errors import DataError
 
 Client = tuple[Any, Any]
@@ -39,6 +45,8 @@ class FederatedData:
     identities
         Each client's place in the whole federation; a view of one client keeps it, because
         mini-batches are drawn by it.
+    all_targets
+        In a view, the targets of the whole federation: they say which classes there are.
 
     Examples
     --------
@@ -55,6 +63,7 @@ class FederatedData:
     pointer: Int64Array
     names: tuple[str, ...]
     identities: Int64Array
+    all_targets: AnyArray | None = None
 
     @classmethod
     def from_clients(cls, clients: Sequence[Client] | Mapping[str, Client]) -> "FederatedData":
@@ -104,7 +113,8 @@ class FederatedData:
         """
         block = as_features(features, "the table")
         checked_targets = as_targets(targets, block.shape[0], "the table")
-        labels = as_targets(sites, block.shape[0], "the table", "site labels")
+        check_widths(("the table",), [block.shape[1]])
+        labels = as_site_labels(sites, block.shape[0])
         order = np.argsort(labels, kind="stable")
         unique, counts = np.unique(labels, return_counts=True)
         if not np.array_equal(order, np.arange(order.size)):
@@ -154,6 +164,7 @@ class FederatedData:
         >>> np.shares_memory(data.client(0).features, data.features)
         True
         """
+        index = range(len(self))[index]
         begin, end = self.pointer[index], self.pointer[index + 1]
         return FederatedData(
             _rows(self.features, begin, end),
@@ -161,6 +172,7 @@ class FederatedData:
             np.array([0, end - begin]),
             self.names[index : index + 1],
             self.identities[index : index + 1],
+            self.targets if self.all_targets is None else self.all_targets,
         )
 
     def pooled(self) -> "FederatedData":
