@@ -68,7 +68,7 @@ class DenseClients(Clients):
                 lambda order: dense.local_steps(
                     self._block, which, others[order], start, anchor, plan, always, room
                 ),
-                others.size,
+                counts[others],
             )
         if threshold is None:
             return DenseStack(room.vectors.reshape(which.size, -1), self.shape)
@@ -90,7 +90,7 @@ class DenseClients(Clients):
             lambda order: gram.gram_steps(
                 block, grams, self._grams.offsets, which, chosen[order], start, plan, room.vectors
             ),
-            chosen.size,
+            self.data.counts[which[chosen]],
         )
 
     def _steps_by_columns(
@@ -107,7 +107,7 @@ class DenseClients(Clients):
             lambda order: columns.thresholded_steps(
                 block, which, chosen[order], start, plan, always, room
             ),
-            chosen.size,
+            self.data.counts[which[chosen]],
         )
 
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
@@ -115,7 +115,7 @@ class DenseClients(Clients):
         start, values = by_class(x), np.empty(which.size)
         self.workers.run(
             lambda order: dense.losses_at(self._block, which, order, start, self.loss.code, values),
-            which.size,
+            self.data.counts[which],
         )
         return values
 
@@ -127,7 +127,7 @@ class DenseClients(Clients):
             lambda order: dense.gradients_at(
                 self._block, which, order, start, self.loss.code, gradients
             ),
-            which.size,
+            self.data.counts[which],
         )
         return DenseStack(gradients.reshape(which.size, -1), self.shape)
 
@@ -151,7 +151,7 @@ class DenseClients(Clients):
         values = np.empty(which.size)
         self.workers.run(
             lambda order: spectrum.dense_largest_eigenvalues(self._block, which, order, values),
-            which.size,
+            self.data.counts[which],
         )
         return values
 
@@ -172,7 +172,8 @@ class DenseClients(Clients):
 
         def fill(clients: Int64Array, offsets: Int64Array, storage: FloatArray) -> None:
             self.workers.run(
-                lambda order: write(self._block, clients[order], offsets, storage), clients.size
+                lambda order: write(self._block, clients[order], offsets, storage),
+                self.data.counts[clients],
             )
 
         lengths = np.array([columns.padded(count) for count in self.data.counts])

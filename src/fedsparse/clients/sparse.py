@@ -25,6 +25,8 @@ class SparseClients(Clients):
     def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
         super().__init__(data, loss, threads)
         self._block = _number_columns(data, self.targets)
+        # Stored values of each client, and its rows: what its work is proportional to.
+        self._entries = np.diff(self._block.row_pointer[data.pointer]) + data.counts
 
     def local_steps(
         self,
@@ -50,12 +52,13 @@ class SparseClients(Clients):
                 lambda order: csr_steps.explicit_steps(
                     self._block, which, order, start, anchor, anchor_support, plan, room
                 ),
-                which.size,
+                self._entries[which],
             )
         else:
             take = csr_steps.lazy_steps if threshold is None else csr_steps.lazy_thresholded_steps
             self.workers.run(
-                lambda order: take(self._block, which, order, start, plan, room), which.size
+                lambda order: take(self._block, which, order, start, plan, room),
+                self._entries[which],
             )
         if threshold is None:
             answer = (room.places, room.indices, room.values, self.shape)
@@ -72,7 +75,7 @@ class SparseClients(Clients):
             lambda order: csr.losses_at(
                 self._block, which, order, start, support, self.loss.code, values
             ),
-            which.size,
+            self._entries[which],
         )
         return values
 
@@ -84,7 +87,7 @@ class SparseClients(Clients):
             lambda order: csr.gradients_at(
                 self._block, which, order, start, support, self.loss.code, room.places, room.values
             ),
-            which.size,
+            self._entries[which],
         )
         return SparseStack(room.places, room.indices, room.values, self.shape)
 
@@ -111,7 +114,7 @@ class SparseClients(Clients):
         values = np.empty(which.size)
         self.workers.run(
             lambda order: spectrum.csr_largest_eigenvalues(self._block, which, order, values),
-            which.size,
+            self._entries[which],
         )
         return values
 

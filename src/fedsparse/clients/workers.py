@@ -1,6 +1,7 @@
 """Threads over clients."""
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +10,8 @@ import numpy as np
 from fedsparse.arrays import Int64Array
 from fedsparse.errors import OptionError
 
-_PARTS_PER_THREAD = 4  # evens out clients of different size
+# More parts even out threads that are held up; fewer leave more of the last round in cache.
+_PARTS_PER_THREAD = 2
 
 
 def available_threads() -> int:
@@ -30,24 +32,38 @@ class Workers:
         if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
             raise OptionError(f"threads must be a whole number of at least 1, not {threads!r}")
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._backwards = False
 
-    def run(self, work: Callable[[Int64Array], None], count: int) -> None:
-        """Call ``work`` on parts of ``range(count)`` that together make up the whole.
+    def run(self, work: Callable[[Int64Array], None], costs: Int64Array) -> None:
+        """Call ``work`` on parts of ``range(costs.size)`` that cost about the same.
 
         Every other call goes through the clients backwards: those met last are still in cache.
         """
-        order = np.arange(count)
+        order = np.arange(costs.size)
         if self._backwards:
             order = order[::-1].copy()
         self._backwards = not self._backwards
         if self._pool is None:
             work(order)
             return
-        parts = np.array_split(order, min(count, self.threads * _PARTS_PER_THREAD))
-        for finished in [self._pool.submit(work, part) for part in parts]:
-            finished.result()
+        share = np.cumsum(costs[order]) / costs.sum()
+        parts = self.threads * _PARTS_PER_THREAD
+        cuts = np.searchsorted(share, np.arange(1, parts) / parts, side="right")
+        waiting = deque(np.split(order, cuts))
+
+        def take_parts() -> None:
+            while waiting:
+                try:
+                    part = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                work(part)
+
+        helpers = [self._pool.submit(take_parts) for _ in range(self.threads - 1)]
+        take_parts()  # this thread works, too, instead of waiting to be woken
+        for helper in helpers:
+            helper.result()
 
     def close(self) -> None:
         """End the threads."""

@@ -50,7 +50,7 @@ def gram_steps(
         columns = matrix_at(block.columns, block.offsets[client], width, targets.size)
         gram = matrix_at(grams, gram_offsets[client], targets.size, targets.size)
         first_scores = np.zeros((labels, columns.shape[1]))
-        row[0] = read_ahead(columns)
+        row[0] = read_ahead(columns) + read_ahead(gram)
         add_rows(columns, support, 0, used, coefficients, first_scores)
         combination = _combination(gram, first_scores, targets, plan, row)
         change = answers[answer]
