@@ -12,6 +12,7 @@ from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
 from fedsparse.kernels.csr_steps import Room, Start
 from fedsparse.kernels.plan import Plan
+from fedsparse.kernels.select import nonzero_positions
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
 from fedsparse.stacks import SparseStack
@@ -46,8 +47,9 @@ class SparseClients(Clients):
             start = Start(by_label, support, threshold.always)
             room = _room_for(which.size, threshold.kept * labels)
         if plan.batch == 0 or snapshot is not None or (threshold is not None and plan.pull > 0.0):
-            anchor, anchor_support = _with_support(x if snapshot is None else snapshot)
-            anchor = anchor[:0] if snapshot is None else anchor
+            anchor, anchor_support = by_label[:0], support
+            if snapshot is not None:
+                anchor, anchor_support = _with_support(snapshot)
             self.workers.run(
                 lambda order: csr_steps.explicit_steps(
                     self._block, which, order, start, anchor, anchor_support, plan, room
@@ -158,4 +160,6 @@ def _number_columns(data: FederatedData, targets: FloatArray) -> CsrBlock:
 def _with_support(x: FloatArray) -> tuple[FloatArray, Int64Array]:
     """Coefficients class by class, and the features that any class uses."""
     start = by_class(x)
-    return start, np.flatnonzero(start[0] if start.shape[0] == 1 else start.any(axis=0))
+    if start.shape[0] == 1:
+        return start, nonzero_positions(start[0])
+    return start, np.flatnonzero(start.any(axis=0))

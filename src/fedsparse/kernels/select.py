@@ -16,6 +16,7 @@ _FIRST_STRIDE = 1 << 48
 _LAST_STRIDE = 1 << 60
 # Below this many keys a counting pass is cheaper than gathering the undecided ones.
 _WORTH_GATHERING = 2048
+_STRETCH = 256
 
 
 @compiled
@@ -88,27 +89,40 @@ def cut(keys: Int64Array, size: int, kept: int, guess: int, scratch: Int64Array)
 
 
 @compiled
-def keep_largest(vector: FloatArray, kept: int) -> FloatArray:
-    """H_τ of a vector: a copy with exactly ``kept`` entries of largest magnitude, others zero.
+def nonzero_positions(vector: FloatArray) -> Int64Array:
+    """Positions of the non-zeros, in one pass at the speed of memory where they are few.
 
-    Zeros are passed over first, so that a long vector with few non-zeros costs one pass.
+    Whole stretches are tested at once; only those with a non-zero are looked through.
     """
-    size = vector.size
-    result = np.zeros(size)
-    nonzeros = 0
-    for position in range(size):
-        nonzeros += vector[position] != 0.0
-    positions = np.empty(nonzeros, np.int64)
-    magnitudes = np.empty(nonzeros)
-    filled = 0
-    for position in range(size):
-        if vector[position] != 0.0:
-            positions[filled] = position
-            magnitudes[filled] = abs(vector[position])
-            filled += 1
+    positions = np.empty(1024, np.int64)
+    found = 0
+    for begin in range(0, vector.size, _STRETCH):
+        stretch = vector[begin : begin + _STRETCH]
+        total = 0.0
+        for place in range(stretch.size):
+            total += abs(stretch[place])
+        if total == 0.0:
+            continue
+        if found + _STRETCH > positions.size:
+            positions = np.concatenate((positions, np.empty_like(positions)))
+        for place in range(stretch.size):
+            if stretch[place] != 0.0:
+                positions[found] = begin + place
+                found += 1
+    return positions[:found]
+
+
+@compiled
+def keep_largest(vector: FloatArray, kept: int) -> FloatArray:
+    """H_τ of a vector: a copy with exactly ``kept`` entries of largest magnitude, others zero."""
+    positions = nonzero_positions(vector)
+    magnitudes = np.empty(positions.size)
+    for entry in range(positions.size):
+        magnitudes[entry] = abs(vector[positions[entry]])
     keys = magnitudes.view(np.int64)
-    threshold, quota = cut(keys, nonzeros, kept, 0, np.empty(nonzeros, np.int64))
-    for entry in range(nonzeros):
+    threshold, quota = cut(keys, keys.size, kept, 0, np.empty_like(keys))
+    result = np.zeros(vector.size)
+    for entry in range(keys.size):
         if keys[entry] > threshold or (keys[entry] == threshold and quota > 0):
             quota -= keys[entry] == threshold
             result[positions[entry]] = vector[positions[entry]]
