@@ -205,7 +205,7 @@ def run(
         if callable(step_size):
             gamma = step_size(t)
         elif step_size == "auto":
-            gamma = 1.0 / max(smoothness(Z, loss, l2) for Z, _ in clients)
+            gamma = 1.0 / (max(smoothness(Z, loss, l2) for Z, _ in clients) + proximal)
         else:
             gamma = step_size
         batch_size = batch if growing is None else math.ceil(growing[0] * growing[1] ** t)

@@ -140,3 +140,33 @@ def test_negative_shrink_factors_do_not_upset_lazy_steps():
             "FedHT", clients, loss="logistic", l2=1.0, rounds=ROUNDS, batch=4, **options
         )[-1]
         np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
+
+
+def test_wide_rows_whose_columns_far_outnumber_the_support_equal_the_oracle():
+    """The clients look the support up in their columns instead of reading x at all of them."""
+    clients = clients_for("logistic", rows=(40, 35), width=600, density=0.1)
+    for name in ("FedHT", "FedIterHT"):
+        options = {"sparsity": 3, "local_steps": 3, "step_size": 0.5}
+        result = fs.run(
+            getattr(fs, name)(**options),
+            federate(clients, "csr"),
+            loss=LOSS_OBJECTS["logistic"],
+            rounds=ROUNDS,
+        )
+        expected = oracle.run(name, clients, loss="logistic", l2=0.05, rounds=ROUNDS, **options)
+        np.testing.assert_allclose(result.coef, expected[-1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("rows", [(6, 8), (300, 260)])
+def test_ties_between_equal_columns_go_to_the_lower_index(rows, storage):
+    """Every column stands there twice, so that H_τ with an odd τ always meets a tie."""
+    half = clients_for("squared", rows=rows, width=260, density=0.05)
+    clients = [(np.hstack([Z, Z]), y) for Z, y in half]
+    options = {"sparsity": 7, "local_steps": 3, "step_size": 0.05}
+    result = fs.run(
+        fs.FedIterHT(**options), federate(clients, storage), loss="squared", rounds=ROUNDS
+    )
+    expected = oracle.run("FedIterHT", clients, loss="squared", rounds=ROUNDS, **options)[-1]
+    np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
+    assert np.count_nonzero(result.coef) == 7

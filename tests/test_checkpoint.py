@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import fedsparse as fs
 from fedsparse import checkpoint as checkpoints
@@ -575,3 +576,43 @@ class TestOtherFiles:
         run_problem(path)
         with np.load(path, allow_pickle=False) as archive:
             assert all(archive[name].dtype.kind in "fiuU" for name in archive.files)
+
+
+class TestIdentity:
+    def test_the_width_of_sparse_data_counts(self, tmp_path):
+        path = tmp_path / "run.npz"
+        entries = (np.ones(2), np.array([0, 1]), np.array([0, 1, 2]))
+        for width, refused in ((10, False), (20, True)):
+            matrix = sparse.csr_array(entries, (2, width))
+            data = fs.FederatedData.from_clients([(matrix, [1.0, 2.0])])
+            if refused:
+                with pytest.raises(fs.CheckpointError, match="its data differs"):
+                    fs.run(fs.FedHT(1), data, rounds=2, checkpoint=path)
+            else:
+                fs.run(fs.FedHT(1), data, rounds=2, checkpoint=path)
+
+    def test_plain_attributes_of_a_home_made_algorithm_count(self, tmp_path):
+        class Mine(fs.Algorithm):
+            step = 0.1
+
+            def request(self, state):
+                return fs.Gradient(state.x)
+
+            def update(self, state, answers):
+                return state.step(state.x - self.step * answers.mean("gradient"), 1)
+
+        data = fs.FederatedData.from_clients([([[1.0]], [2.0])])
+        fs.run(Mine(), data, rounds=2, checkpoint=tmp_path / "run.npz")
+        Mine.step = 0.2
+        with pytest.raises(fs.CheckpointError, match=r"step=0.1.* there, step=0.2.* here"):
+            fs.run(Mine(), data, rounds=2, checkpoint=tmp_path / "run.npz")
+
+    def test_numpy_numbers_and_python_numbers_are_the_same_options(self, tmp_path):
+        data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [3.0])])
+        path = tmp_path / "run.npz"
+        numpy_style = fs.FedHT(
+            1, local_steps=np.int64(3), step_size=np.float64(0.1), weights=[0.5, 0.5]
+        )
+        python_style = fs.FedHT(1, local_steps=3, step_size=0.1, weights=(0.5, 0.5))
+        fs.run(numpy_style, data, rounds=2, checkpoint=path)
+        assert fs.run(python_style, data, rounds=2, checkpoint=path).records[-1].round == 2

@@ -1,6 +1,9 @@
 """What a run does around an algorithm: history, bytes, threads, divergence, options."""
 
 import contextlib
+import os
+import subprocess
+import sys
 import warnings
 from types import MappingProxyType
 
@@ -787,3 +790,99 @@ class TestParticipation:
         algorithm = fs.FedAvg(clients_per_round=2, weights="samples", step_size=0.5, local_steps=1)
         for seed in range(5):
             assert fs.run(algorithm, data, rounds=1, seed=seed).coef[0] == pytest.approx(1.0)
+
+
+class TestAwkwardProblems:
+    def test_a_large_client_beside_a_small_one_costs_no_square_of_its_rows(self):
+        random = np.random.default_rng(0)
+        clients = [(random.standard_normal((rows, 20)), np.ones(rows)) for rows in (200_000, 5)]
+        data = fs.FederatedData.from_clients(clients)
+        result = fs.run(fs.FedHT(5, local_steps=3, step_size=0.01), data, rounds=2)
+        assert not result.diverged
+
+    def test_a_sparsity_beyond_a_huge_width_needs_no_room_for_it(self):
+        random = np.random.default_rng(0)
+        width = 10**7
+        clients = []
+        for _ in range(200):
+            columns = np.sort(random.choice(width, 4, replace=False))
+            clients.append((sparse.csr_array((np.ones(4), columns, [0, 2, 4]), (2, width)), [1, 2]))
+        data = fs.FederatedData.from_clients(clients)
+        result = fs.run(fs.FedIterHT(10**9, local_steps=2, step_size=0.1), data, rounds=2)
+        assert result.records[-1].nonzeros == 800
+
+    @pytest.mark.parametrize("scale", [1e-90, 1e90])
+    @pytest.mark.parametrize("storage", STORAGES)
+    def test_the_automatic_step_size_fits_features_of_any_scale(self, storage, scale):
+        clients = [(Z * scale, y) for Z, y in clients_for("squared")]
+        result = fs.run(fs.GDHT(TAU), federate(clients, storage), rounds=20)
+        assert result.objective < 0.9 * result.records[0].objective
+
+    def test_the_automatic_step_size_counts_the_proximal_term(self):
+        clients = [
+            (Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-9), y)
+            for Z, y in clients_for("logistic")
+        ]
+        result = fs.run(fs.FedProx(), federate(clients), loss="logistic", rounds=20)
+        assert not result.diverged
+
+    def test_targets_too_large_for_f_are_refused(self):
+        data = fs.FederatedData.from_clients([([[1.0]], [1e200])])
+        with pytest.raises(fs.DataError, match="not finite even at x = 0"):
+            fs.run(fs.FedHT(1), data)
+
+    def test_features_too_large_for_a_smoothness_are_refused(self):
+        data = fs.FederatedData.from_clients([([[1e200]], [1.0])])
+        with pytest.raises(fs.DataError, match="smoothness is not finite"):
+            fs.run(fs.FedHT(1), data)
+
+    def test_a_run_that_ends_worse_than_nothing_says_so(self):
+        data = federate(clients_for("squared"))
+        with pytest.warns(fs.DivergenceWarning, match=r"above the .* of x = 0.*\"auto\""):
+            fs.run(fs.DistributedIHT(TAU, step_size=1.5), data, rounds=3)
+
+    def test_divergence_between_evaluations_goes_back_to_the_last_one(self):
+        data = federate(clients_for("squared"))
+        with pytest.warns(fs.DivergenceWarning, match="The result is that of round 0"):
+            result = fs.run(
+                fs.DistributedIHT(TAU, step_size=50.0), data, rounds=40, evaluate_every=25
+            )
+        assert result.objective == result.records[0].objective
+
+    def test_results_do_not_depend_on_the_threads_of_blas(self):
+        code = (
+            "import numpy as np, fedsparse as fs\n"
+            "r = np.random.default_rng(0)\n"
+            "c = [(r.standard_normal((3, 60000)), r.standard_normal(3)) for _ in range(3)]\n"
+            "a = fs.FedHT(500, local_steps=3, server_step='extrapolated')\n"
+            "x = fs.run(a, fs.FederatedData.from_clients(c), rounds=3, threads=1).coef\n"
+            "import hashlib; print(hashlib.sha256(x.tobytes()).hexdigest())\n"
+        )
+        digests = {
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=os.environ | {"OPENBLAS_NUM_THREADS": count},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for count in ("1", "2")
+        }
+        assert len(digests) == 1
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ((fs.FedHT, "data"), "must be an algorithm"),
+            ((fs.FedHT(1), [([[1.0]], [1.0])]), "must be FederatedData"),
+        ],
+    )
+    def test_wrong_kinds_of_argument_are_named(self, arguments, message):
+        with pytest.raises(fs.OptionError, match=message):
+            fs.run(*arguments)
+
+    def test_a_constraint_that_does_not_fit_is_refused_before_any_work(self):
+        seen = []
+        with pytest.raises(fs.OptionError, match="LowRank needs a matrix"):
+            fs.run(fs.FedHT(fs.LowRank(1)), federate(clients_for("squared")), on_round=seen.append)
+        assert not seen

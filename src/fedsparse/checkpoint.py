@@ -108,20 +108,33 @@ def _progress_from(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Pro
 def _check_identity(path: Path, found: dict[str, str], expected: dict[str, str]) -> None:
     for part, value in expected.items():
         if found.get(part) != value:
-            told = "" if part == "data" else f" ({found.get(part)} there, {value} here)"
+            told = "" if part == "data" else f" ({_difference(found.get(part, ''), value)})"
             raise CheckpointError(
                 f"{path} belongs to another run: its {part} differs{told}; "
                 "choose another path or delete it"
             )
 
 
+def _difference(there: str, here: str) -> str:
+    """The options that differ, or the whole where they cannot be told apart."""
+    before, now = there.split(", "), here.split(", ")
+    changed = [pair for pair in zip(before, now, strict=False) if pair[0] != pair[1]]
+    if len(before) != len(now) or len(changed) > 3:
+        changed = [(there, here)]
+    return "; ".join(f"{old} there, {new} here" for old, new in changed)
+
+
 def _describe(algorithm: Any) -> str:
     """An algorithm or constraint with its options, the same in every process."""
-    options = {
-        field.name: _describe_option(getattr(algorithm, field.name))
-        for field in dataclasses.fields(algorithm)
-        if field.repr
-    }
+    names = [field.name for field in dataclasses.fields(algorithm) if field.repr]
+    if "__dataclass_fields__" not in vars(type(algorithm)):  # options kept as plain attributes
+        plain = {**vars(type(algorithm)), **vars(algorithm)}
+        names += [
+            name
+            for name, value in plain.items()
+            if not (name in names or name.startswith("_") or callable(value))
+        ]
+    options = {name: _describe_option(getattr(algorithm, name)) for name in names}
     listed = ", ".join(f"{name}={value}" for name, value in options.items())
     return f"{type(algorithm).__name__}({listed})"
 
@@ -135,8 +148,10 @@ def _scheduled(schedule: Callable[[int], float], round: int) -> float | None:
 
 
 def _describe_option(option: object) -> str:
-    if isinstance(option, np.ndarray):
+    if isinstance(option, (np.ndarray, np.generic)):
         return repr(option.tolist())
+    if isinstance(option, (list, tuple)):
+        return f"[{', '.join(_describe_option(entry) for entry in option)}]"
     if callable(option):
         return f"schedule{[_scheduled(option, round) for round in _ROUNDS_THAT_TELL]}"
     if dataclasses.is_dataclass(option):
@@ -145,9 +160,9 @@ def _describe_option(option: object) -> str:
 
 
 def _fingerprint(data: FederatedData) -> str:
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(str(data.features.shape).encode(), digest_size=16)
     features = data.features
-    parts = [data.pointer, data.targets]
+    parts = [data.pointer, data.identities, data.targets]
     if isinstance(features, sparse.csr_array):
         parts += [features.data, features.indices, features.indptr]
     else:

@@ -1,7 +1,7 @@
 """What is recorded of a run, round by round."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def as_table(records: Sequence[Record]) -> "polars.DataFrame":
     """
     import polars  # takes longer to import than a small run takes
 
-    columns = {
-        name: [asdict(record)[name] for record in records] for name in Record.__dataclass_fields__
-    }
-    return polars.DataFrame(columns)
+    return polars.DataFrame(
+        {
+            field.name: [getattr(record, field.name) for record in records]
+            for field in fields(Record)
+        }
+    )

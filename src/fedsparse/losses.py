@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.checks import check_not_negative
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import DataError, OptionError
 from fedsparse.kernels import slopes
@@ -35,8 +36,7 @@ class Loss(ABC):
     """Largest second derivative of the loss with respect to a row's scores."""
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.l2) and self.l2 >= 0):
-            raise OptionError(f"l2 must be a number ≥ 0, not {self.l2!r}")
+        check_not_negative("l2", self.l2)
 
     @abstractmethod
     def encode(self, data: FederatedData) -> "EncodedTargets":
@@ -45,12 +45,14 @@ class Loss(ABC):
     def value(self, scores: ArrayLike, targets: ArrayLike) -> float:
         """Mean loss over rows at given scores z·x, the ℓ2 term left out.
 
+        Targets are encoded: numbers, 0 and 1 for logistic, 0 … c−1 for softmax.
+
         Examples
         --------
         >>> SquaredError().value([1.0, 3.0], [0.0, 1.0])
         2.5
         """
-        rows, encoded = _as_rows(scores, targets)
+        rows, encoded = self._as_rows(scores, targets)
         return float(
             np.mean(
                 [slopes.loss_of_row(self.code, *pair) for pair in zip(rows, encoded, strict=True)]
@@ -65,11 +67,20 @@ class Loss(ABC):
         >>> Logistic().derivative([0.0, 0.0], [0.0, 1.0])
         array([ 0.5, -0.5])
         """
-        rows, encoded = _as_rows(scores, targets)
+        rows, encoded = self._as_rows(scores, targets)
         result = rows.copy()
         for row, target in zip(result, encoded, strict=True):
             slopes.to_slopes(self.code, row, target)
         return result.reshape(np.shape(scores))
+
+    def _as_rows(self, scores: ArrayLike, targets: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        encoded = np.atleast_1d(np.asarray(targets, dtype=np.float64))
+        rows = np.asarray(scores, dtype=np.float64).reshape(encoded.size, -1)
+        if self.code != slopes.SQUARED:
+            labels = max(rows.shape[1], 2)
+            if not np.isin(encoded, np.arange(labels)).all():
+                raise DataError(f"encoded targets must be whole numbers from 0 to {labels - 1}")
+        return rows, encoded
 
     def smoothness(self, largest_eigenvalue: float) -> float:
         """Smoothness constant l of a client, given the largest eigenvalue of ZᵀZ/B.
@@ -122,9 +133,10 @@ class Logistic(Loss):
         if labels.dtype.kind not in "fiub":
             raise _misfit(data, 0, "the logistic loss needs labels 0/1 or −1/+1", 'loss="softmax"')
         values = labels.astype(np.float64)
-        if np.isin(values, (0.0, 1.0)).all():
+        everyone = values if data.all_targets is None else data.all_targets
+        if np.isin(everyone, (0, 1)).all():
             return EncodedTargets(values, np.array([0, 1]))
-        if np.isin(values, (-1.0, 1.0)).all():
+        if np.isin(everyone, (-1, 1)).all():
             return EncodedTargets((values + 1.0) / 2.0, np.array([-1, 1]))
         row = _first(~np.isin(values, (-1.0, 0.0, 1.0)))
         if row is None:  # −1, 0 and 1 together
@@ -180,11 +192,6 @@ def coefficient_shape(width: int, classes: AnyArray | None, loss: Loss) -> tuple
     if isinstance(loss, Softmax) and classes is not None:
         return (width, classes.size)
     return (width,)
-
-
-def _as_rows(scores: ArrayLike, targets: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    encoded = np.asarray(targets, dtype=np.float64)
-    return np.asarray(scores, dtype=np.float64).reshape(encoded.size, -1), encoded
 
 
 def _is_number(value: object) -> bool:

@@ -167,7 +167,7 @@ class LocalSteps(Request):
 
     def _steps_on_one(self, clients: Clients, client: int) -> FloatArray:
         assert self.sparsity is not None
-        gradient = clients.row_view(client)
+        gradient = clients.gradient_on_rows(client)
         every_row = np.arange(clients.data.counts[client])
         is_full = self.batch_size is None or self.batch_size >= every_row.size
         snapshot = None if is_full else self.snapshot

@@ -10,18 +10,19 @@ from typing import Literal
 import numpy as np
 
 from fedsparse import checkpoint as checkpoints
-from fedsparse.algorithms.base import Algorithm, State, check_count
+from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checkpoint import Progress
+from fedsparse.checks import check_count
 from fedsparse.clients.workers import available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines import Engine, LocalEngine
-from fedsparse.errors import CheckpointError, DivergenceWarning, OptionError
+from fedsparse.errors import CheckpointError, DataError, DivergenceWarning, OptionError
 from fedsparse.history import Record
 from fedsparse.kernels.random import sample_without_replacement
 from fedsparse.losses import Loss, as_loss
-from fedsparse.requests import Evaluate
+from fedsparse.requests import Describe, Evaluate
 from fedsparse.result import Result
 
 # An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
@@ -81,6 +82,7 @@ def run(
     >>> result.support
     array([0])
     """
+    _check_kinds(algorithm, data)
     for name, value in (("rounds", rounds), ("evaluate_every", evaluate_every), ("every", every)):
         check_count(name, value)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
@@ -97,6 +99,19 @@ def run(
         return _Run(algorithm, carrier, int(seed), rounds, saver, on_round).finish(evaluate_every)
     finally:
         carrier.close()
+
+
+def _check_kinds(algorithm: object, data: object) -> None:
+    if not isinstance(algorithm, Algorithm):
+        raise OptionError(
+            f"the first argument must be an algorithm such as FedIterHT(sparsity=20), "
+            f"not {algorithm!r}"
+        )
+    if not isinstance(data, FederatedData):
+        raise OptionError(
+            "the second argument must be FederatedData; make it with "
+            "FederatedData.from_clients([(X, y), …]) or FederatedData.from_table(X, y, sites)"
+        )
 
 
 class _Saver:
@@ -148,6 +163,11 @@ class _Run:
         self._progress = loaded or Progress(algorithm.start(engine.shape, seed))
         if loaded is None:
             self._record(self._objective(self._progress.state.x))
+        if not np.isfinite(self._progress.records[0].objective):
+            raise DataError(
+                "f is not finite even at x = 0: the targets are too large; rescale them"
+            )
+        self._evaluated = self._progress
 
     def finish(self, evaluate_every: int) -> Result:
         """Go on until all rounds are made or the run diverges."""
@@ -155,14 +175,14 @@ class _Run:
         try:
             while self._progress.state.round < self._rounds and not diverged:
                 diverged = not self._advance(evaluate_every)
-            progress = self._progress
-            if progress.records[-1].round < progress.state.round:
-                self._record(self._objective(progress.state.x))
+            if self._progress.records[-1].round < self._progress.state.round:
+                self._record(self._objective(self._progress.state.x))
         except KeyboardInterrupt:
             self._save()
             raise
         self._save()
         progress = self._progress
+        self._warn_if_worse_than_nothing(diverged)
         return Result(progress.state.x, diverged, self._engine.classes, tuple(progress.records))
 
     def _advance(self, evaluate_every: int) -> bool:
@@ -176,6 +196,8 @@ class _Run:
         with np.errstate(all="ignore"):  # what is not finite is looked for here
             answers = Answers(self._engine.ask(request, which), which, weights)
             if not answers.is_finite():
+                if isinstance(request, Describe):
+                    raise DataError("a client's smoothness is not finite; rescale its features")
                 return self._give_up("an answer is not finite")
             after = self._algorithm.update(before, answers)
         seconds = time.perf_counter() - began
@@ -197,8 +219,10 @@ class _Run:
         if objective is not None:
             advanced.records = [*progress.records, _record_of(advanced, objective)]
         self._progress = advanced  # in one step: an interrupt finds all of a round or none of it
-        if objective is not None and self._on_round:
-            self._on_round(advanced.records[-1])
+        if objective is not None:
+            self._evaluated = advanced
+            if self._on_round:
+                self._on_round(advanced.records[-1])
         if self._saver and is_new and after.round % self._saver.every == 0:
             self._save()
         return True
@@ -208,14 +232,24 @@ class _Run:
         return objective <= _HOPELESS * max(self._progress.records[0].objective, 1e-300)
 
     def _give_up(self, reason: str) -> bool:
-        last_good = self._progress.state.round
-        warnings.warn(
-            f"{type(self._algorithm).__name__} diverged in round {last_good + 1}: {reason}. "
-            f"The result is that of round {last_good}. {self._algorithm.divergence_advice()}",
-            DivergenceWarning,
-            stacklevel=5,
+        """Go back to the last state whose objective is known, and say why."""
+        failed = self._progress.state.round + 1
+        self._progress = self._evaluated
+        self._warn(
+            f"diverged in round {failed}: {reason}. "
+            f"The result is that of round {self._progress.state.round}."
         )
         return False
+
+    def _warn_if_worse_than_nothing(self, diverged: bool) -> None:
+        first, last = self._progress.records[0].objective, self._progress.records[-1].objective
+        if last > first and not diverged:
+            self._warn(f"ended with an objective of {last:.3g}, above the {first:.3g} of x = 0.")
+
+    def _warn(self, what: str) -> None:
+        advice = self._algorithm.divergence_advice()
+        message = f"{type(self._algorithm).__name__} {what} {advice}"
+        warnings.warn(message, DivergenceWarning, stacklevel=6)
 
     def _objective(self, x: FloatArray) -> float:
         answer = self._engine.ask(Evaluate(x), self._everyone)

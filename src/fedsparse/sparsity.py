@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.kernels.select import keep_largest
 
@@ -32,7 +33,7 @@ def hard_threshold(x: ArrayLike, sparsity: int) -> FloatArray:
     array([ 3., -5.,  0.,  0.])
     """
     vector = np.asarray(x, dtype=np.float64)
-    _check_count(sparsity, "sparsity")
+    check_count("sparsity", sparsity)
     kept = min(int(sparsity), vector.size)
     return keep_largest(np.ascontiguousarray(vector).ravel(), kept).reshape(vector.shape)
 
@@ -66,7 +67,8 @@ class TopK(Sparsity):
     sparsity
         τ. On a (d, c) matrix it counts entries over all classes together.
     keep
-        Features that are always kept, whatever their size; they count towards τ.
+        Features that are always kept, whatever their size; they count towards τ. In a matrix that
+        is all their entries.
 
     Examples
     --------
@@ -80,7 +82,7 @@ class TopK(Sparsity):
     keep: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        _check_count(self.sparsity, "sparsity")
+        check_count("sparsity", self.sparsity)
 
     def project(self, x: FloatArray) -> FloatArray:
         """Keep exactly min(τ, size) entries; a tie goes to the lower index."""
@@ -112,7 +114,7 @@ class TopKPerClass(Sparsity):
     keep: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        _check_count(self.sparsity, "sparsity")
+        check_count("sparsity", self.sparsity)
 
     def project(self, x: FloatArray) -> FloatArray:
         """Apply `TopK` to each column."""
@@ -155,7 +157,7 @@ class TopKGroups(Sparsity):
     _always: Int64Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_count(self.sparsity, "sparsity")
+        check_count("sparsity", self.sparsity)
         numbers = {label: number for number, label in enumerate(dict.fromkeys(self.groups))}
         for label in self.keep:
             if label not in numbers:
@@ -211,7 +213,7 @@ class LowRank(Sparsity):
     keep: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        _check_count(self.rank, "rank")
+        check_count("rank", self.rank)
 
     def project(self, x: FloatArray) -> FloatArray:
         """Truncate the singular value decomposition."""
@@ -240,11 +242,6 @@ def as_sparsity(sparsity: int | Sparsity, shape: tuple[int, ...]) -> Sparsity:
     return TopK(sparsity) if len(shape) == 1 else TopKPerClass(sparsity)
 
 
-def _check_count(count: int, name: str) -> None:
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise OptionError(f"{name} must be a whole number of at least 1, not {count!r}")
-
-
 def _kept_features(keep: Sequence[int], width: int) -> Int64Array:
     always = np.unique(np.asarray(keep))
     if always.size and always.dtype.kind not in "iu":
@@ -261,16 +258,18 @@ def _column_threshold(sparsity: int, keep: Sequence[int], width: int) -> ColumnT
     return ColumnThreshold(min(sparsity, width), always)
 
 
-def _check_room(always: int, sparsity: int) -> None:
+def _check_room(always: int, sparsity: int, hint: str = ";") -> None:
     if always > sparsity:
         raise OptionError(
-            f"keep names {always} coefficients, more than the {sparsity} that may be kept; "
+            f"keep names {always} coefficients, more than the {sparsity} that may be kept{hint} "
             "raise sparsity"
         )
 
 
 def _project_rest(x: FloatArray, always: Int64Array, sparsity: int, taken: int) -> FloatArray:
     """Keep the listed rows of ``x`` and the largest of the other entries, ``sparsity`` in all."""
+    if taken > always.size:
+        _check_room(taken, sparsity, " of all classes together; use TopKPerClass or")
     _check_room(taken, sparsity)
     if always.size == 0:
         return hard_threshold(x, sparsity)

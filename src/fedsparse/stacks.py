@@ -51,6 +51,17 @@ def flatten(x: FloatArray) -> FloatArray:
     return x.ravel(order="F")
 
 
+def squared_norm(x: FloatArray) -> float:
+    """‖x‖², Frobenius for a matrix; the same on every engine.
+
+    Examples
+    --------
+    >>> squared_norm(np.array([[3.0], [4.0]]))
+    25.0
+    """
+    return loops.squared_norm(flatten(x))
+
+
 @dataclass(frozen=True)
 class DenseStack(Stack):
     """Vectors written out in full, one row each."""

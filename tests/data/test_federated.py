@@ -409,3 +409,25 @@ class TestRefusals:
     def test_something_that_is_not_a_pair(self, pair):
         with pytest.raises(fs.DataError, match="client 1"):
             from_clients([(np.eye(2), [1.0, 2.0]), pair])
+
+
+class TestMoreRefusals:
+    def test_csr_indices_beyond_the_width(self):
+        matrix = sparse.csr_array((np.ones(3), np.array([1, 2, 10]), np.array([0, 2, 3])), (2, 10))
+        with pytest.raises(fs.DataError, match="features of client 0 are malformed"):
+            fs.FederatedData.from_clients([(matrix, [1.0, 2.0])])
+
+    def test_masked_values(self):
+        masked = np.ma.masked_equal([[1.0, -999.0]], -999.0)
+        with pytest.raises(fs.DataError, match="client 0 has masked values"):
+            fs.FederatedData.from_clients([(masked, [1.0])])
+
+    def test_text_labels_at_one_client_and_numbers_at_another(self):
+        with pytest.raises(fs.DataError, match="client 1 and client 0 are of different kinds"):
+            fs.FederatedData.from_clients([([[1.0]], [0]), ([[1.0]], ["0"])])
+
+
+def test_pooling_a_view_keeps_the_classes_of_the_federation():
+    data = fs.FederatedData.from_clients([([[1.0]] * 3, [0, 1, 2]), ([[1.0]] * 2, [0, 1])])
+    encoded = fs.Softmax().encode(data.client(1).pooled())
+    assert encoded.classes.tolist() == [0, 1, 2]

@@ -103,11 +103,11 @@ class TestSeed:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"clients": 0}, "clients must be at least 1"),
-        ({"samples": 0}, "samples must be at least 1"),
+        ({"clients": 0}, "clients must be a whole number of at least 1"),
+        ({"samples": 0}, "samples must be a whole number of at least 1"),
         ({"width": 5, "relevant": 6}, "relevant is 6, but there are only 5 features"),
-        ({"alpha": -1.0}, "alpha is a variance"),
-        ({"beta": float("nan")}, "beta is a variance"),
+        ({"alpha": -1.0}, "alpha must be a number ≥ 0"),
+        ({"beta": float("nan")}, "beta must be a number ≥ 0"),
         ({"seed": -1}, "seed must be a whole number"),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State, check_count
+from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.algorithms.options import (
     BatchSize,
     ServerStep,
@@ -23,9 +23,10 @@ from fedsparse.algorithms.options import (
 )
 from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
-from fedsparse.errors import OptionError
+from fedsparse.checks import check_count, check_not_negative
 from fedsparse.requests import Describe, LocalSteps, Request
 from fedsparse.sparsity import Sparsity
+from fedsparse.stacks import squared_norm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,8 @@ class FedAvg(Algorithm):
         K.
     step_size
         γ: a number, a schedule (a function of the round), or ``"auto"``: 1/max l_i, for which
-        clients are asked for their smoothness l_i once, before the first round.
+        clients are asked for their smoothness l_i once, before the first round (1/(max l_i + μ)
+        where the local problem has a proximal term).
     batch_size
         None for full local gradients, b rows, or a `GrowingBatch`.
     variance_reduction
@@ -104,13 +106,13 @@ class FedAvg(Algorithm):
             return average
         change = average - state.x
         if self.server_step == "extrapolated":
-            spread = float(answers.weights @ answers.squared_distances("x", state.x))
-            return state.x + extrapolation(spread, float(np.vdot(change, change))) * change
+            spread = float(np.sum(answers.weights * answers.squared_distances("x", state.x)))
+            return state.x + extrapolation(spread, squared_norm(change)) * change
         return state.x + self.server_step * change
 
     def _step_size_in(self, state: State) -> float:
         if self.step_size == "auto":
-            smoothness = float(state.memory["smoothness"][0])
+            smoothness = float(state.memory["smoothness"][0]) + self._proximal()
             return 1.0 / smoothness if smoothness > 0 else 1.0  # f is constant: any step will do
         if callable(self.step_size):
             return scheduled(self.step_size, state.round)
@@ -172,8 +174,7 @@ class FedProx(FedAvg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (np.isfinite(self.proximal) and self.proximal >= 0):
-            raise OptionError(f"proximal must be a number ≥ 0, not {self.proximal!r}")
+        check_not_negative("proximal", self.proximal)
 
     def _proximal(self) -> float:
         return self.proximal

@@ -9,6 +9,7 @@ import numpy as np
 
 from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.requests import Request
 
@@ -41,7 +42,9 @@ class State:
 
     def step(self, x: FloatArray, iterations: int) -> "State":
         """The state after a round that led to ``x``."""
-        return replace(self, x=x, round=self.round + 1, iterations=self.iterations + iterations)
+        return replace(
+            self, x=x, round=self.round + 1, iterations=self.iterations + int(iterations)
+        )
 
     def remember(self, **values: FloatArray) -> "State":
         """The same state with more in memory."""
@@ -120,7 +123,10 @@ class Algorithm(ABC):
             if self.weights == "uniform":
                 return np.full(counts.size, 1.0 / counts.size)
             return np.asarray(counts / counts.sum())
-        weights = np.asarray(self.weights, dtype=np.float64)
+        try:
+            weights = np.asarray(self.weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise OptionError("weights must be numbers ≥ 0") from None
         if weights.shape != counts.shape:
             raise OptionError(
                 f"weights has {weights.size} entries for {counts.size} clients; give one each"
@@ -132,9 +138,3 @@ class Algorithm(ABC):
                 f"weights sum to {weights.sum():.6g} instead of 1; divide them by their sum"
             )
         return weights
-
-
-def check_count(name: str, value: object) -> None:
-    """An option that must be a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise OptionError(f"{name} must be a whole number of at least 1, not {value!r}")

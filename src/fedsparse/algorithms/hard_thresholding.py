@@ -45,6 +45,12 @@ class FedHT(FedAvg):
         super().__post_init__()
         as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
 
+    def start(self, shape: tuple[int, ...], seed: int) -> State:
+        """The state before the first round; a constraint that does not fit is refused here."""
+        state = super().start(shape, seed)
+        self._project(state.x)
+        return state
+
     def _project(self, x: FloatArray) -> FloatArray:
         return as_sparsity(self.sparsity, x.shape).project(x)
 

@@ -5,9 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from fedsparse.algorithms.base import check_count
+from fedsparse.checks import check_count, is_number
 from fedsparse.errors import OptionError
 
 StepSize = float | Literal["auto"] | Callable[[int], float]
@@ -32,7 +30,7 @@ class GrowingBatch:
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
-        if not (math.isfinite(self.factor) and self.factor >= 1.0):
+        if not (is_number(self.factor) and self.factor >= 1.0):
             raise OptionError(f"factor must be a number of at least 1, not {self.factor!r}")
 
     def size(self, round: int) -> int:
@@ -50,14 +48,14 @@ BatchSize = int | GrowingBatch | None
 
 def check_step_size(step_size: StepSize) -> None:
     """A positive number, ``"auto"`` or a schedule."""
-    if step_size == "auto" or callable(step_size):
+    if callable(step_size) or (isinstance(step_size, str) and step_size == "auto"):
         return
     _check_positive("step_size", step_size, '"auto" or a schedule')
 
 
 def check_server_step(server_step: ServerStep) -> None:
     """A positive number or ``"extrapolated"``."""
-    if server_step != "extrapolated":
+    if not (isinstance(server_step, str) and server_step == "extrapolated"):
         _check_positive("server_step", server_step, '"extrapolated"')
 
 
@@ -83,8 +81,7 @@ def scheduled(step_size: Callable[[int], float], round: int) -> float:
 
 
 def _is_positive(value: Any) -> bool:
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and bool(value > 0)
+    return is_number(value) and bool(value > 0)
 
 
 def _check_positive(name: str, value: object, alternatives: str) -> None:

@@ -11,7 +11,7 @@ from fedsparse.data.federated import FederatedData
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss, coefficient_shape
 from fedsparse.sparsity import ColumnThreshold
-from fedsparse.stacks import Stack
+from fedsparse.stacks import Stack, squared_norm
 
 
 class Clients(ABC):
@@ -50,7 +50,7 @@ class Clients(ABC):
         """Mean loss gradient of each client at ``x``, the ℓ2 term left out."""
 
     @abstractmethod
-    def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
+    def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """A function of (x, rows) that gives the mean loss gradient over rows of one client."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Clients(ABC):
 
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
-        penalty = 0.5 * self.loss.l2 * float(np.vdot(x, x)) if self.loss.l2 else 0.0
+        penalty = 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
         return self.mean_losses(x, which) + penalty
 
 

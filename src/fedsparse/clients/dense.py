@@ -5,13 +5,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.blocks import DerivedBlocks
 from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import columns, dense, gram, spectrum
 from fedsparse.kernels.columns import ColumnBlock
-from fedsparse.kernels.dense import DenseBlock, Room
+from fedsparse.kernels.dense import DenseBlock, DenseRoom
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
@@ -21,7 +21,7 @@ from fedsparse.stacks import DenseStack, SparseStack, Stack
 _LARGEST_BLOCK = 1 << 17  # float64 values: 1 MiB
 # Below this many steps, working out a Gram matrix does not pay.
 _FEWEST_GRAM_STEPS = 3
-_NOBODY = np.empty(0, dtype=np.int64)
+_NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 Write = Callable[[DenseBlock, Int64Array, Int64Array, FloatArray], None]
 
@@ -37,6 +37,8 @@ class DenseClients(Clients):
         super().__init__(data, loss, threads)
         assert isinstance(data.features, np.ndarray)
         self._block = DenseBlock(data.features, self.targets, data.pointer, data.identities)
+        self._has_few_rows: BoolArray = 2 * data.counts <= data.width
+        self._is_small: BoolArray = data.counts * data.width <= _LARGEST_BLOCK
 
     def local_steps(
         self,
@@ -48,18 +50,18 @@ class DenseClients(Clients):
     ) -> Stack:
         """K local steps from ``x`` on each client."""
         start = by_class(x)
-        always = _NOBODY if threshold is None else threshold.always
+        always = _NO_COLUMNS if threshold is None else threshold.always
         anchor = start[:0] if snapshot is None else by_class(snapshot)
         counts = self.data.counts[which]
         if threshold is None:
             room = _room(which.size, start.shape, 0)
-            suits = (2 * counts <= self.data.width) & (plan.steps >= _FEWEST_GRAM_STEPS)
+            suits = self._has_few_rows[which] & (plan.steps >= _FEWEST_GRAM_STEPS)
             quick = partial(self._steps_by_gram, start, plan)
         else:
             room = _room(which.size, (0, 0), threshold.kept * start.shape[0])
-            suits = counts * self.data.width <= _LARGEST_BLOCK
+            suits = self._is_small[which]
             quick = partial(self._steps_by_columns, start, plan, always)
-        suits &= (plan.batch == 0) | (plan.batch >= counts)
+        suits = suits & ((plan.batch == 0) | (plan.batch >= counts))
         if suits.any():
             quick(which, np.flatnonzero(suits), room)
         if not suits.all():
@@ -82,7 +84,7 @@ class DenseClients(Clients):
         plan: Plan,
         which: Int64Array,
         chosen: Int64Array,
-        room: Room,
+        room: DenseRoom,
     ) -> None:
         block = self._column_block(which[chosen])
         grams = self._grams.of(which[chosen])
@@ -100,7 +102,7 @@ class DenseClients(Clients):
         always: Int64Array,
         which: Int64Array,
         chosen: Int64Array,
-        room: Room,
+        room: DenseRoom,
     ) -> None:
         block = self._column_block(which[chosen])
         self.workers.run(
@@ -131,7 +133,7 @@ class DenseClients(Clients):
         )
         return DenseStack(gradients.reshape(which.size, -1), self.shape)
 
-    def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
+    def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = slice(self.data.pointer[client], self.data.pointer[client + 1])
         features, targets = self._block.features[own], self.targets[own]
@@ -149,10 +151,22 @@ class DenseClients(Clients):
     def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
         """Largest eigenvalue of ZᵀZ/B of each client."""
         values = np.empty(which.size)
-        self.workers.run(
-            lambda order: spectrum.dense_largest_eigenvalues(self._block, which, order, values),
-            self.data.counts[which],
-        )
+        few, many = (np.flatnonzero(self._has_few_rows[which] == few) for few in (True, False))
+        if few.size:
+            grams = self._grams.of(which[few])
+            self.workers.run(
+                lambda order: spectrum.gram_largest_eigenvalues(
+                    grams, self._grams.offsets, self.data.counts, which, few[order], values
+                ),
+                self.data.counts[which[few]],
+            )
+        if many.size:
+            self.workers.run(
+                lambda order: spectrum.dense_largest_eigenvalues(
+                    self._block, which, many[order], values
+                ),
+                self.data.counts[which[many]],
+            )
         return values
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
@@ -161,13 +175,15 @@ class DenseClients(Clients):
 
     @cached_property
     def _columns(self) -> DerivedBlocks:
-        return self._derived(self.data.width, columns.transpose_clients)
+        heights = np.where(self._has_few_rows | self._is_small, self.data.width, 0)
+        return self._derived(heights, columns.transpose_clients)
 
     @cached_property
     def _grams(self) -> DerivedBlocks:
-        return self._derived(self.data.counts, gram.gram_matrices)
+        heights = np.where(self._has_few_rows, self.data.counts, 0)
+        return self._derived(heights, gram.gram_matrices)
 
-    def _derived(self, heights: int | Int64Array, write: Write) -> DerivedBlocks:
+    def _derived(self, heights: Int64Array, write: Write) -> DerivedBlocks:
         """Matrices with padded rows as long as a client has rows, written by a compiled loop."""
 
         def fill(clients: Int64Array, offsets: Int64Array, storage: FloatArray) -> None:
@@ -180,9 +196,9 @@ class DenseClients(Clients):
         return DerivedBlocks(heights * lengths, fill)
 
 
-def _room(clients: int, shape: tuple[int, ...], longest: int) -> Room:
-    """Room for full vectors of a shape, or for at most ``longest`` non-zeros each."""
-    return Room(
+def _room(clients: int, shape: tuple[int, ...], longest: int) -> DenseRoom:
+    """DenseRoom for full vectors of a shape, or for at most ``longest`` non-zeros each."""
+    return DenseRoom(
         vectors=np.empty((clients, *shape)),
         indices=np.empty((clients, longest), dtype=np.int64),
         values=np.empty((clients, longest)),

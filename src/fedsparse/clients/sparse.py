@@ -10,14 +10,14 @@ from fedsparse.clients.base import Clients, by_class
 from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
-from fedsparse.kernels.csr_steps import Room, Start
+from fedsparse.kernels.csr_steps import CsrRoom, Start
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.select import nonzero_positions
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
 from fedsparse.stacks import SparseStack
 
-_NOBODY = np.empty(0, dtype=np.int64)
+_NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
 class SparseClients(Clients):
@@ -41,11 +41,11 @@ class SparseClients(Clients):
         by_label, support = _with_support(x)
         labels = by_label.shape[0]
         if threshold is None:
-            start = Start(by_label, support, _NOBODY)
+            start = Start(by_label, support, _NO_COLUMNS)
             room = self._room_on_own_columns(which, labels)
         else:
             start = Start(by_label, support, threshold.always)
-            room = _room_for(which.size, threshold.kept * labels)
+            room = self._room_for(which, threshold.kept, support.size, labels)
         if plan.batch == 0 or snapshot is not None or (threshold is not None and plan.pull > 0.0):
             anchor, anchor_support = by_label[:0], support
             if snapshot is not None:
@@ -93,7 +93,7 @@ class SparseClients(Clients):
         )
         return SparseStack(room.places, room.indices, room.values, self.shape)
 
-    def row_view(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
+    def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = csr.columns_of(self._block, client)
         begin = self.data.pointer[client]
@@ -120,21 +120,20 @@ class SparseClients(Clients):
         )
         return values
 
-    def _room_on_own_columns(self, which: Int64Array, classes: int) -> Room:
-        """Room for answers on the clients' own columns, whose indices are known beforehand."""
+    def _room_for(self, which: Int64Array, kept: int, support: int, classes: int) -> CsrRoom:
+        """Room for answers of at most ``kept`` entries a class, if a client has so many columns."""
+        longest = np.minimum(kept, np.diff(self._block.own_pointer)[which] + support) * classes
+        places: Int64Array = np.concatenate([[0], np.cumsum(longest)])
+        counts = np.zeros(which.size, dtype=np.int64)
+        return CsrRoom(places, np.empty(places[-1], dtype=np.int64), np.empty(places[-1]), counts)
+
+    def _room_on_own_columns(self, which: Int64Array, classes: int) -> CsrRoom:
+        """CsrRoom for answers on the clients' own columns, whose indices are known beforehand."""
         counts = np.diff(self._block.own_pointer)[which] * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(counts)])
         indices = np.empty(places[-1], dtype=np.int64)
         csr.answer_indices(self._block, which, places, classes, self.data.width, indices)
-        return Room(places, indices, np.empty(places[-1]), counts)
-
-
-def _room_for(clients: int, longest: int) -> Room:
-    """Room for answers of at most ``longest`` entries each."""
-    places = np.arange(clients) * longest
-    size = clients * longest
-    counts = np.zeros(clients, dtype=np.int64)
-    return Room(places, np.empty(size, dtype=np.int64), np.empty(size), counts)
+        return CsrRoom(places, indices, np.empty(places[-1]), counts)
 
 
 def _number_columns(data: FederatedData, targets: FloatArray) -> CsrBlock:

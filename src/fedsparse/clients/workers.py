@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from fedsparse.arrays import Int64Array
-from fedsparse.errors import OptionError
+from fedsparse.checks import check_count
 
 # More parts even out threads that are held up; fewer leave more of the last round in cache.
 _PARTS_PER_THREAD = 2
@@ -29,8 +29,7 @@ class Workers:
     """
 
     def __init__(self, threads: int) -> None:
-        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-            raise OptionError(f"threads must be a whole number of at least 1, not {threads!r}")
+        check_count("threads", threads)
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._backwards = False

@@ -11,12 +11,14 @@ from fedsparse.arrays import AnyArray, Int64Array
 from fedsparse.errors import DataError
 
 _ROWS_AT_A_TIME = 4096  # bounds the memory of the search for NaN
+_WIDEST = 2**31 - 1  # clients' column lists are 32-bit
 
 
 def as_features(features: Any, name: str) -> AnyArray | sparse.csr_array:
     """A 2-D float array or canonical CSR matrix; integers and half floats are converted."""
     if sparse.issparse(features):
         return _canonical(features, name)
+    _refuse_masked(features, name)
     try:
         array = np.asarray(features)
     except ValueError:
@@ -25,6 +27,11 @@ def as_features(features: Any, name: str) -> AnyArray | sparse.csr_array:
     if array.shape[0] == 0:
         raise DataError(f"{name} has no rows; leave it out or give it data")
     return np.ascontiguousarray(_as_float(array, name))
+
+
+def _refuse_masked(values: Any, name: str) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise DataError(f"{name} has masked values; remove or fill them first")
 
 
 def _check_dimensions(count: int, name: str) -> None:
@@ -58,7 +65,13 @@ def _canonical(features: Any, name: str) -> sparse.csr_array:
     _check_dimensions(features.ndim, name)
     if features.shape[0] == 0:
         raise DataError(f"{name} has no rows; leave it out or give it data")
+    if features.shape[1] > _WIDEST:
+        raise DataError(f"{name} has {features.shape[1]} columns, more than {_WIDEST}")
     matrix = sparse.csr_array(features)
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"the sparse features of {name} are malformed: {error}") from None
     matrix = sparse.csr_array(
         (_as_float(matrix.data, name), matrix.indices, matrix.indptr), shape=matrix.shape
     )
@@ -70,6 +83,7 @@ def _canonical(features: Any, name: str) -> sparse.csr_array:
 
 def as_targets(targets: ArrayLike, rows: int, name: str, what: str = "targets") -> AnyArray:
     """A 1-D array with one entry per row and none missing."""
+    _refuse_masked(targets, name)
     array = np.asarray(targets)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -98,6 +112,17 @@ def _refuse_missing(is_missing: ArrayLike, name: str, what: str) -> None:
         raise DataError(
             f"{name}, row {rows[0]}: one of the {what} is missing; remove or fill the row"
         )
+
+
+def check_label_kinds(names: Sequence[str], targets: Sequence[AnyArray]) -> None:
+    """Numbers at one client and text at another would count as different labels."""
+    first_is_text = targets[0].dtype.kind in "US"
+    for name, own in zip(names, targets, strict=True):
+        if (own.dtype.kind in "US") != first_is_text:
+            raise DataError(
+                f"the targets of {name} and {names[0]} are of different kinds, text and numbers; "
+                "use one kind"
+            )
 
 
 def check_widths(names: Sequence[str], widths: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from fedsparse.data.checking import (
     as_site_labels,
     as_targets,
     check_finite,
+    check_label_kinds,
     check_widths,
 )
 from fedsparse.errors import DataError
@@ -31,6 +32,7 @@ class FederatedData:
     """Features and targets of every client, client after client.
 
     Made by `from_clients` or `from_table`, which check and convert; the constructor does not.
+    A single array that needs no conversion is not copied: do not write to it afterwards.
 
     Attributes
     ----------
@@ -98,6 +100,7 @@ class FederatedData:
             blocks.append(as_features(own_features, name))
             targets.append(as_targets(own_targets, blocks[-1].shape[0], name))
         check_widths(names, [block.shape[1] for block in blocks])
+        check_label_kinds(names, targets)
         pointer = np.concatenate([[0], np.cumsum([block.shape[0] for block in blocks])])
         return cls._checked(_stack(blocks), np.concatenate(targets), pointer, names)
 
@@ -183,6 +186,7 @@ class FederatedData:
             np.array([0, self.samples]),
             ("pooled",),
             np.zeros(1, np.int64),
+            self.all_targets,
         )
 
     def owner_of(self, row: int) -> tuple[str, int]:

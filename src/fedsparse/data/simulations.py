@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.checks import check_count, check_not_negative
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import OptionError
 
@@ -32,16 +33,14 @@ class _Population:
 
     def __post_init__(self) -> None:
         for name in ("samples", "width", "relevant"):
-            _check_count(getattr(self, name), name)
+            check_count(name, getattr(self, name))
         if self.relevant > self.width:
             raise OptionError(
                 f"relevant is {self.relevant}, but there are only {self.width} features; "
                 "lower relevant or raise width"
             )
         for name in ("alpha", "beta"):
-            variance = getattr(self, name)
-            if not (np.isfinite(variance) and variance >= 0):
-                raise OptionError(f"{name} is a variance: give a number ≥ 0, not {variance!r}")
+            check_not_negative(name, getattr(self, name))
 
     def draw_client(self, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw one client's features z_ij and noisy scores z_ij·x_i + b_ij."""
@@ -107,13 +106,8 @@ def simulation_1(
 
 def _client_generators(clients: int, seed: int) -> list[np.random.Generator]:
     """Independent streams; the i-th is the same however many there are."""
-    _check_count(clients, "clients")
+    check_count("clients", clients)
     if seed < 0:
         raise OptionError(f"seed must be a whole number ≥ 0, not {seed!r}")
     streams = np.random.SeedSequence(seed).spawn(clients)
     return [np.random.Generator(np.random.PCG64(stream)) for stream in streams]
-
-
-def _check_count(count: int, name: str) -> None:
-    if count < 1:
-        raise OptionError(f"{name} must be at least 1, not {count!r}")

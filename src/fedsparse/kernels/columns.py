@@ -13,7 +13,7 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.dense import (
     DenseBlock,
-    Room,
+    DenseRoom,
     add_rows,
     scores_of_rows,
     threshold_classes,
@@ -36,7 +36,7 @@ class ColumnBlock(NamedTuple):
 
 @compiled
 def padded(count: int) -> int:
-    """Room for a column of ``count`` rows, in whole cache lines."""
+    """DenseRoom for a column of ``count`` rows, in whole cache lines."""
     return (count + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
 
 
@@ -104,7 +104,7 @@ def thresholded_steps(
     start: FloatArray,
     plan: Plan,
     always: Int64Array,
-    room: Room,
+    room: DenseRoom,
 ) -> None:
     """K full-gradient steps, each followed by H_τ, on each listed client."""
     labels, width = start.shape

@@ -46,8 +46,8 @@ class Start(NamedTuple):
     always: Int64Array
 
 
-class Room(NamedTuple):
-    """Room for the answers of all clients."""
+class CsrRoom(NamedTuple):
+    """CsrRoom for the answers of all clients."""
 
     places: Int64Array
     indices: Int64Array
@@ -68,7 +68,7 @@ def _local_start(columns: Columns, start: Start) -> FloatArray:
 
 @compiled
 def _write_thresholded(
-    x: FloatArray, columns: Columns, width: int, room: Room, answer: int
+    x: FloatArray, columns: Columns, width: int, room: CsrRoom, answer: int
 ) -> None:
     supports, sizes = supports_of(x)
     place = room.places[answer]
@@ -107,7 +107,7 @@ def explicit_steps(
     snapshot: FloatArray,
     snapshot_support: Int64Array,
     plan: Plan,
-    room: Room,
+    room: CsrRoom,
 ) -> None:
     """K full or variance-reduced steps on each listed client.
 
@@ -155,7 +155,7 @@ def explicit_steps(
 
 @compiled
 def _write_change(
-    x: FloatArray, local_start: FloatArray, decay: float, room: Room, answer: int
+    x: FloatArray, local_start: FloatArray, decay: float, room: CsrRoom, answer: int
 ) -> None:
     """Write x − decay · x_t class by class."""
     place = room.places[answer]
@@ -195,7 +195,7 @@ def lazy_thresholded_steps(
     order: Int64Array,
     start: Start,
     plan: Plan,
-    room: Room,
+    room: CsrRoom,
 ) -> None:
     """K mini-batch steps, each followed by H_τ: a step costs the batch's entries and τ."""
     labels, width = start.x.shape
@@ -249,7 +249,7 @@ def lazy_steps(
     order: Int64Array,
     start: Start,
     plan: Plan,
-    room: Room,
+    room: CsrRoom,
 ) -> None:
     """K mini-batch steps without thresholding: a step costs the batch's entries.
 

@@ -25,8 +25,8 @@ class DenseBlock(NamedTuple):
     identities: Int64Array
 
 
-class Room(NamedTuple):
-    """Room for answers: vectors in full, or rows of non-zeros and how many each has."""
+class DenseRoom(NamedTuple):
+    """DenseRoom for answers: vectors in full, or rows of non-zeros and how many each has."""
 
     vectors: FloatArray
     indices: Int64Array
@@ -193,7 +193,7 @@ def local_steps(
     snapshot: FloatArray,
     plan: Plan,
     always: Int64Array,
-    room: Room,
+    room: DenseRoom,
 ) -> None:
     """K steps on each listed client, straight from its rows.
 

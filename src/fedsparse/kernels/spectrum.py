@@ -4,6 +4,7 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.kernels import random
+from fedsparse.kernels.columns import matrix_at
 from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.csr import CsrBlock, add_row, columns_of, scores_of_row
 from fedsparse.kernels.dense import DenseBlock, add_rows, scores_of_rows
@@ -22,10 +23,48 @@ def _start(vector: FloatArray) -> None:
 
 @compiled
 def _normalize(vector: FloatArray) -> float:
+    """Scale to unit length; returns the length. Squares are taken of numbers near one."""
+    largest = 0.0
+    for position in range(vector.size):
+        largest = max(largest, abs(vector[position]))
+    if not largest > 0.0 or not np.isfinite(largest):
+        return largest
+    vector /= largest
     norm = np.sqrt(np.sum(vector * vector))
-    if norm > 0.0:
-        vector /= norm
-    return norm
+    vector /= norm
+    return largest * norm
+
+
+@compiled
+def _has_settled(eigenvalue: float, before: float) -> bool:
+    return not abs(eigenvalue - before) > _TOLERANCE * eigenvalue
+
+
+@compiled
+def gram_largest_eigenvalues(
+    grams: FloatArray,
+    offsets: Int64Array,
+    counts: Int64Array,
+    clients: Int64Array,
+    order: Int64Array,
+    eigenvalues: FloatArray,
+) -> None:
+    """For clients whose Gram matrix Z Zᵀ is at hand: it has the same largest eigenvalue."""
+    for answer in order:
+        count = counts[clients[answer]]
+        gram = matrix_at(grams, offsets[clients[answer]], count, count)
+        every_row = np.arange(count)
+        vector, image = np.zeros((1, gram.shape[1])), np.zeros((1, gram.shape[1]))
+        _start(vector[0, :count])
+        _normalize(vector[0])
+        eigenvalue = 0.0
+        for _ in range(_MOST_ITERATIONS):
+            scores_of_rows(gram, every_row, 0, count, vector, image.T)
+            before, eigenvalue = eigenvalue, _normalize(image[0])
+            vector[:] = image
+            if _has_settled(eigenvalue, before):
+                break
+        eigenvalues[answer] = eigenvalue / count
 
 
 @compiled
@@ -48,7 +87,7 @@ def dense_largest_eigenvalues(
             add_rows(features, rows, 0, rows.size, scores, image)
             before, eigenvalue = eigenvalue, _normalize(image[0])
             vector[:] = image
-            if abs(eigenvalue - before) <= _TOLERANCE * eigenvalue:
+            if _has_settled(eigenvalue, before):
                 break
         eigenvalues[answer] = eigenvalue / rows.size
 
@@ -73,6 +112,6 @@ def csr_largest_eigenvalues(
                 add_row(block, row, score, image)
             before, eigenvalue = eigenvalue, _normalize(image[:, 0])
             vector[:] = image
-            if abs(eigenvalue - before) <= _TOLERANCE * eigenvalue:
+            if _has_settled(eigenvalue, before):
                 break
         eigenvalues[answer] = eigenvalue / (block.pointer[client + 1] - block.pointer[client])

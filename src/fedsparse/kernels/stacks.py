@@ -7,6 +7,15 @@ from fedsparse.kernels.compiling import compiled
 
 
 @compiled
+def squared_norm(vector: FloatArray) -> float:
+    """Σ v², the same whatever the number of threads BLAS would use."""
+    total = 0.0
+    for position in range(vector.size):
+        total += vector[position] ** 2
+    return total
+
+
+@compiled
 def dense_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted sum of rows."""
     total = np.zeros(rows.shape[1])
