@@ -35,7 +35,9 @@ def hard_threshold(x: ArrayLike, sparsity: int) -> FloatArray:
     vector = np.asarray(x, dtype=np.float64)
     check_count("sparsity", sparsity)
     kept = min(int(sparsity), vector.size)
-    return keep_largest(np.ascontiguousarray(vector).ravel(), kept).reshape(vector.shape)
+    result = np.zeros(vector.size)
+    keep_largest(np.ascontiguousarray(vector).ravel(), kept, result)
+    return result.reshape(vector.shape)
 
 
 @dataclass(frozen=True)
