@@ -18,14 +18,24 @@ arrive bit for bit. With float32, values are rounded first: those too small beco
 large infinite.
 """
 
-import operator
 import zlib
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fedsparse.kernels import rice
+from fedsparse.wire_arguments import (
+    FLOAT32,
+    FLOAT64,
+    LARGEST_INTEGER,
+    checked_array,
+    checked_dtype,
+    checked_entries,
+    checked_length,
+    checked_pointer,
+    rounded,
+)
 
 MAX_LENGTH: Final = 2**27
 """The longest vector that `decode` makes when it is not told which length to expect."""
@@ -33,8 +43,6 @@ MAX_LENGTH: Final = 2**27
 _VERSION = 1
 _SPARSE_FLAG = 1
 _FLOAT32_FLAG = 2
-_FLOAT64 = np.dtype("<f8")
-_FLOAT32 = np.dtype("<f4")
 _PREFIX_SIZE = 2
 _CHECKSUM_SIZE = 4
 _FRAME_SIZE = _PREFIX_SIZE + _CHECKSUM_SIZE
@@ -42,8 +50,6 @@ _PARAMETER_SIZE = 1
 _SHORTEST_MESSAGE = _FRAME_SIZE + 1
 # Nine bytes of seven bits hold every number that fits a signed 64-bit integer, and no other.
 _VARINT_MAX_SIZE = 9
-_LARGEST_INTEGER = 2**63 - 1
-_KINDS = {"float": "f", "integer": "iu"}
 
 _Integers = TypeVar("_Integers", int, NDArray[np.int64])
 
@@ -89,8 +95,8 @@ def encode(vector: ArrayLike, dtype: DTypeLike = np.float64) -> bytes:
     >>> bool((decode(message) == vector).all())
     True
     """
-    wire_dtype = _wire_dtype(dtype)
-    values = _rounded(_checked_array(vector, "float", "vector"), wire_dtype)
+    wire_dtype = checked_dtype(dtype)
+    values = rounded(checked_array(vector, "float", "vector"), wire_dtype)
     indices = np.flatnonzero(values)
     return _message(indices, values[indices], values.size)
 
@@ -117,8 +123,8 @@ def encode_sparse(
     >>> message == encode([0.0, 0.5, 0.0, 0.25])
     True
     """
-    length = _checked_length(length)
-    positions, floats = _checked_entries(indices, values, _wire_dtype(dtype))
+    length = checked_length(length)
+    positions, floats = checked_entries(indices, values, checked_dtype(dtype))
     rising = bool(np.all(positions[1:] > positions[:-1]))
     if not rising or (positions.size and not 0 <= positions[0] <= positions[-1] < length):
         raise ValueError(f"indices must increase strictly within 0 to {length - 1}.")
@@ -210,10 +216,10 @@ def encoded_sizes(
     >>> len(encode_sparse([1, 3], [0.5, 0.25], length=100))
     26
     """
-    wire_dtype = _wire_dtype(dtype)
-    length = _checked_length(length)
-    positions, floats = _checked_entries(indices, values, wire_dtype)
-    starts = _checked_pointer(pointer, positions.size)
+    wire_dtype = checked_dtype(dtype)
+    length = checked_length(length)
+    positions, floats = checked_entries(indices, values, wire_dtype)
+    starts = checked_pointer(pointer, positions.size)
     counts = np.empty(starts.size - 1, dtype=np.int64)
     bits = np.empty_like(counts)
     gaps = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
@@ -222,7 +228,7 @@ def encoded_sizes(
         raise ValueError(
             f"indices must increase strictly within 0 to {length - 1}, not as in row {unordered}."
         )
-    dense = min(dense_size(length, wire_dtype), _LARGEST_INTEGER)
+    dense = min(dense_size(length, wire_dtype), LARGEST_INTEGER)
     return np.minimum(_sparse_size(counts, bits, length, wire_dtype.itemsize), dense)
 
 
@@ -236,8 +242,8 @@ def dense_size(length: int, dtype: DTypeLike = np.float64) -> int:
     >>> dense_size(10, np.float32)
     47
     """
-    length = _checked_length(length)
-    return _FRAME_SIZE + _varint_size(length) + length * _wire_dtype(dtype).itemsize
+    length = checked_length(length)
+    return _FRAME_SIZE + _varint_size(length) + length * checked_dtype(dtype).itemsize
 
 
 def _sparse_size(count: _Integers, bits: _Integers, length: int, itemsize: int) -> _Integers:
@@ -256,7 +262,7 @@ def _message(indices: NDArray[np.int64], values: NDArray[np.floating], length: i
     """Encode non-zero values that are of the wire's type already."""
     gaps = np.diff(indices, prepend=-1) - 1
     parameter, bits = rice.best_parameter(gaps)
-    flags = _FLOAT32_FLAG if values.dtype == _FLOAT32 else 0
+    flags = _FLOAT32_FLAG if values.dtype == FLOAT32 else 0
     # Sparse wins a tie: it is then that no memory of the order of the length is needed.
     if _sparse_size(values.size, bits, length, values.itemsize) > dense_size(length, values.dtype):
         dense = np.zeros(length, dtype=values.dtype)
@@ -291,7 +297,7 @@ def _opened(message: bytes, length: int | None) -> _Frame:
     claimed, payload = _split_varint(content[_PREFIX_SIZE:], "length")
     if length is not None and claimed != length:
         raise WireError(f"The vector has length {claimed}, but length {length} was expected.")
-    dtype = _FLOAT32 if flags & _FLOAT32_FLAG else _FLOAT64
+    dtype = FLOAT32 if flags & _FLOAT32_FLAG else FLOAT64
     return _Frame(bool(flags & _SPARSE_FLAG), dtype, claimed, payload)
 
 
@@ -373,55 +379,3 @@ def _widened(data: memoryview, dtype: np.dtype[np.floating]) -> NDArray[np.float
     # A signaling NaN would warn as it is widened; it is a value like any other here.
     with np.errstate(invalid="ignore"):
         return np.frombuffer(data, dtype).astype(np.float64)
-
-
-def _rounded(values: NDArray[np.floating], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
-    # Zero and infinity are the documented results of rounding, not surprises to warn about.
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return values.astype(dtype, copy=False)
-
-
-def _wire_dtype(dtype: DTypeLike) -> np.dtype[np.floating]:
-    for wire_dtype in (_FLOAT64, _FLOAT32):
-        if np.dtype(dtype).newbyteorder("<") == wire_dtype:
-            return wire_dtype
-    raise ValueError(f"dtype must be float64 or float32, not {np.dtype(dtype)}.")
-
-
-def _checked_length(length: int) -> int:
-    if not 0 <= length <= _LARGEST_INTEGER:
-        raise ValueError(f"length must be from 0 to 2**63 - 1, not {length}.")
-    # A NumPy integer of few bits would overflow where sizes are computed from it.
-    return operator.index(length)
-
-
-def _checked_array(values: ArrayLike, kind: str, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    # An empty list has nothing to tell its kind by, so any empty array will do.
-    if array.ndim != 1 or (array.size and array.dtype.kind not in _KINDS[kind]):
-        raise ValueError(f"{name} must be a one-dimensional {kind} array.")
-    return np.ascontiguousarray(array)
-
-
-def _checked_entries(
-    indices: ArrayLike, values: ArrayLike, dtype: np.dtype[np.floating]
-) -> tuple[NDArray[np.signedinteger], NDArray[np.floating]]:
-    """Give indices, whose order is still to be checked, and as many values of the wire's type."""
-    floats = _rounded(_checked_array(values, "float", "values"), dtype)
-    positions = _checked_array(indices, "integer", "indices")
-    if positions.size != floats.size:
-        raise ValueError(
-            f"indices and values must be equally many, not {positions.size} and {floats.size}."
-        )
-    # Two types are enough: each further one would have the loops compiled once more.
-    if positions.dtype != np.int32:
-        positions = positions.astype(np.int64, copy=False)
-    return positions, floats
-
-
-def _checked_pointer(pointer: ArrayLike, count: int) -> NDArray[np.int64]:
-    starts = _checked_array(pointer, "integer", "pointer").astype(np.int64)
-    rising = bool(np.all(starts[1:] >= starts[:-1]))
-    if not rising or not starts.size or starts[0] < 0 or starts[-1] > count:
-        raise ValueError(f"pointer must be numbers from 0 to {count} that never decrease.")
-    return starts
