@@ -112,8 +112,7 @@ class SquaredError(Loss):
     def encode(self, data: FederatedData) -> EncodedTargets:
         """Any finite numbers will do."""
         if data.targets.dtype.kind not in "fiub":
-            row = _first(~np.array([_is_number(value) for value in data.targets]))
-            raise _misfit(data, row, "the squared loss needs numbers", 'loss="softmax"')
+            raise _misfit(data, 0, "the squared loss needs numbers", 'loss="softmax"')
         return EncodedTargets(data.targets.astype(np.float64))
 
 
@@ -192,10 +191,6 @@ def coefficient_shape(width: int, classes: AnyArray | None, loss: Loss) -> tuple
     if isinstance(loss, Softmax) and classes is not None:
         return (width, classes.size)
     return (width,)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number))
 
 
 def _first(mask: AnyArray) -> int | None:

@@ -270,9 +270,8 @@ def _check_room(always: int, sparsity: int, hint: str = ";") -> None:
 
 def _project_rest(x: FloatArray, always: Int64Array, sparsity: int, taken: int) -> FloatArray:
     """Keep the listed rows of ``x`` and the largest of the other entries, ``sparsity`` in all."""
-    if taken > always.size:
-        _check_room(taken, sparsity, " of all classes together; use TopKPerClass or")
-    _check_room(taken, sparsity)
+    in_all_classes = " of all classes together; use TopKPerClass or"
+    _check_room(taken, sparsity, in_all_classes if taken > always.size else ";")
     if always.size == 0:
         return hard_threshold(x, sparsity)
     rest = x.copy()

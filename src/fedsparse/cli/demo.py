@@ -129,23 +129,15 @@ def _methods() -> dict[str, "Algorithm"]:
     import fedsparse as fs
 
     return {
-        REFERENCE: fs.DistributedIHT(sparsity=SPARSITY, step_size=REFERENCE_STEP),
-        f"{REFERENCE}, extrapolated": fs.DistributedIHT(
-            sparsity=SPARSITY, step_size="auto", server_step="extrapolated"
-        ),
-        "Fed-HT": fs.FedHT(sparsity=SPARSITY, local_steps=LOCAL_STEPS, step_size="auto"),
+        REFERENCE: fs.DistributedIHT(SPARSITY, step_size=REFERENCE_STEP),
+        f"{REFERENCE}, extrapolated": fs.DistributedIHT(SPARSITY, server_step="extrapolated"),
+        "Fed-HT": fs.FedHT(SPARSITY, local_steps=LOCAL_STEPS),
         "Fed-HT, extrapolated": fs.FedHT(
-            sparsity=SPARSITY,
-            local_steps=LOCAL_STEPS,
-            step_size="auto",
-            server_step="extrapolated",
+            SPARSITY, local_steps=LOCAL_STEPS, server_step="extrapolated"
         ),
-        "FedIter-HT": fs.FedIterHT(sparsity=SPARSITY, local_steps=LOCAL_STEPS, step_size="auto"),
+        "FedIter-HT": fs.FedIterHT(SPARSITY, local_steps=LOCAL_STEPS),
         "FedIter-HT, extrapolated": fs.FedIterHT(
-            sparsity=SPARSITY,
-            local_steps=LOCAL_STEPS,
-            step_size="auto",
-            server_step="extrapolated",
+            SPARSITY, local_steps=LOCAL_STEPS, server_step="extrapolated"
         ),
     }
 

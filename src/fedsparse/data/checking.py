@@ -1,13 +1,13 @@
 """Checks on what a user hands over as data. Errors name the client, row and column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.arrays import AnyArray
 from fedsparse.errors import DataError
 
 _ROWS_AT_A_TIME = 4096  # bounds the memory of the search for NaN
@@ -141,27 +141,22 @@ def check_widths(names: Sequence[str], widths: Sequence[int]) -> None:
 def check_finite(
     features: AnyArray | sparse.csr_array,
     targets: AnyArray,
-    pointer: Int64Array,
-    names: Sequence[str],
+    owner_of: Callable[[int], tuple[str, int]],
 ) -> None:
-    """No NaN or infinity in features or targets."""
+    """No NaN or infinity in features or targets; ``owner_of`` tells whose a row is."""
     found = _first_not_finite(features)
     if found is not None:
         row, column, value = found
+        name, own_row = owner_of(row)
         raise DataError(
-            f"{_place(row, pointer, names)}, column {column} is {value}; "
-            "remove or fill such values first"
+            f"{name}, row {own_row}, column {column} is {value}; remove or fill such values first"
         )
     if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         row = int(np.flatnonzero(~np.isfinite(targets))[0])
+        name, own_row = owner_of(row)
         raise DataError(
-            f"{_place(row, pointer, names)}: the target is {targets[row]}; remove or fill it first"
+            f"{name}, row {own_row}: the target is {targets[row]}; remove or fill it first"
         )
-
-
-def _place(row: int, pointer: Int64Array, names: Sequence[str]) -> str:
-    client = int(np.searchsorted(pointer, row, side="right")) - 1
-    return f"{names[client]}, row {row - pointer[client]}"
 
 
 def _first_not_finite(

@@ -130,9 +130,10 @@ class FederatedData:
     def _checked(
         cls, features: Features, targets: AnyArray, pointer: Int64Array, names: tuple[str, ...]
     ) -> "FederatedData":
-        check_finite(features, targets, pointer, names)
         identities = np.arange(len(names), dtype=np.int64)
-        return cls(features, targets, pointer.astype(np.int64), names, identities)
+        data = cls(features, targets, pointer.astype(np.int64), names, identities)
+        check_finite(features, targets, data.owner_of)
+        return data
 
     def __len__(self) -> int:
         """Number of clients N."""
