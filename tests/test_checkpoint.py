@@ -616,3 +616,25 @@ class TestIdentity:
         python_style = fs.FedHT(1, local_steps=3, step_size=0.1, weights=(0.5, 0.5))
         fs.run(numpy_style, data, rounds=2, checkpoint=path)
         assert fs.run(python_style, data, rounds=2, checkpoint=path).records[-1].round == 2
+
+
+def test_a_resumed_run_that_diverges_goes_back_as_far_as_an_uninterrupted_one(
+    tmp_path, monkeypatch
+):
+    """Saved between two evaluations, the checkpoint still knows the last evaluated state."""
+    data = federate(clients_for("squared"))
+    options = {"rounds": 60, "evaluate_every": 7}
+    algorithm = fs.DistributedIHT(TAU, step_size=1.5)
+    with pytest.warns(fs.DivergenceWarning, match="diverged"):
+        expected = fs.run(algorithm, data, **options)
+    path = tmp_path / "run.npz"
+    with monkeypatch.context() as patched:
+        interrupt_in_call(patched, Answers, "encoded_bytes", 10)
+        with pytest.raises(KeyboardInterrupt):
+            fs.run(algorithm, data, checkpoint=path, **options)
+    with pytest.raises(fs.CheckpointError, match="is at round 9,"):
+        fs.run(algorithm, data, checkpoint=path, rounds=1)
+    with pytest.warns(fs.DivergenceWarning, match="diverged"):
+        resumed = fs.run(algorithm, data, checkpoint=path, **options)
+    assert resumed.records[-1].round == expected.records[-1].round == 7
+    np.testing.assert_array_equal(resumed.coef, expected.coef)

@@ -30,9 +30,13 @@ _ROUNDS_THAT_TELL = (0, 1, 2, 5, 10, 100, 1000)
 
 @dataclass
 class Progress:
-    """How far a run has come: what a checkpoint keeps."""
+    """How far a run has come: what a checkpoint keeps.
+
+    ``evaluated`` is the state of the last record, to go back to if the run diverges.
+    """
 
     state: State
+    evaluated: State
     records: list[Record] = field(default_factory=list)
     bytes_down: int = 0
     bytes_up: int = 0
@@ -53,19 +57,22 @@ def problem_identity(
 
 def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
     """Write a checkpoint, replacing an older one only when it is complete."""
-    state = progress.state
+    states = {"state": progress.state, "evaluated": progress.evaluated}
     header = {
         "version": _VERSION,
         "identity": identity,
-        "round": state.round,
-        "iterations": state.iterations,
-        "seed": state.seed,
+        "counts": {
+            name: [state.round, state.iterations, state.seed] for name, state in states.items()
+        },
         "records": [dataclasses.astuple(record) for record in progress.records],
         "totals": [progress.bytes_down, progress.bytes_up, progress.seconds],
     }
-    arrays: dict[str, Any] = {f"memory.{name}": value for name, value in state.memory.items()}
+    arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
+    for name, state in states.items():
+        arrays[f"{name}.x"] = state.x
+        arrays |= {f"{name}.memory.{key}": value for key, value in state.memory.items()}
     room = io.BytesIO()
-    np.savez_compressed(room, header=np.array(json.dumps(header)), x=state.x, **arrays)
+    np.savez_compressed(room, **arrays)
     write_atomically(path, room.getvalue())
 
 
@@ -94,15 +101,18 @@ def load(path: Path, identity: dict[str, str]) -> Progress:
 
 
 def _progress_from(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Progress:
-    state = State(
-        x=arrays.pop("x"),
-        round=header["round"],
-        iterations=header["iterations"],
-        seed=header["seed"],
-        memory={name.removeprefix("memory."): value for name, value in arrays.items()},
-    )
+    state, evaluated = (_state_from(header, arrays, name) for name in ("state", "evaluated"))
     records = [Record(*record) for record in header["records"]]
-    return Progress(state, records, *header["totals"])
+    return Progress(state, evaluated, records, *header["totals"])
+
+
+def _state_from(header: dict[str, Any], arrays: dict[str, FloatArray], name: str) -> State:
+    prefix = f"{name}.memory."
+    memory = {
+        key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)
+    }
+    round_, iterations, seed = header["counts"][name]
+    return State(arrays[f"{name}.x"], round_, iterations, seed, memory)
 
 
 def _check_identity(path: Path, found: dict[str, str], expected: dict[str, str]) -> None:

@@ -160,14 +160,16 @@ class _Run:
         self._weights = algorithm.client_weights(engine.counts)
         self._check_participation()
         loaded = saver.load(rounds) if saver else None
-        self._progress = loaded or Progress(algorithm.start(engine.shape, seed))
         if loaded is None:
-            self._record(self._objective(self._progress.state.x))
+            start = algorithm.start(engine.shape, seed)
+            self._progress = Progress(start, start)
+            self._record(self._objective(start.x))
+        else:
+            self._progress = loaded
         if not np.isfinite(self._progress.records[0].objective):
             raise DataError(
                 "f is not finite even at x = 0: the targets are too large; rescale them"
             )
-        self._evaluated = self._progress
 
     def finish(self, evaluate_every: int) -> Result:
         """Go on until all rounds are made or the run diverges."""
@@ -211,6 +213,7 @@ class _Run:
             return self._give_up(f"the objective reached {objective:.3g}")
         advanced = Progress(
             after,
+            progress.evaluated if objective is None else after,
             progress.records,
             progress.bytes_down + which.size * request.encoded_bytes(),
             progress.bytes_up + answers.encoded_bytes(),
@@ -219,10 +222,8 @@ class _Run:
         if objective is not None:
             advanced.records = [*progress.records, _record_of(advanced, objective)]
         self._progress = advanced  # in one step: an interrupt finds all of a round or none of it
-        if objective is not None:
-            self._evaluated = advanced
-            if self._on_round:
-                self._on_round(advanced.records[-1])
+        if objective is not None and self._on_round:
+            self._on_round(advanced.records[-1])
         if self._saver and is_new and after.round % self._saver.every == 0:
             self._save()
         return True
@@ -233,8 +234,11 @@ class _Run:
 
     def _give_up(self, reason: str) -> bool:
         """Go back to the last state whose objective is known, and say why."""
-        failed = self._progress.state.round + 1
-        self._progress = self._evaluated
+        progress = self._progress
+        failed, last = progress.state.round + 1, progress.records[-1]
+        totals = (last.bytes_down, last.bytes_up, last.seconds)
+        good = progress.evaluated
+        self._progress = Progress(good, good, progress.records, *totals)
         self._warn(
             f"diverged in round {failed}: {reason}. "
             f"The result is that of round {self._progress.state.round}."
@@ -256,6 +260,7 @@ class _Run:
         return float(Answers(answer, self._everyone, self._weights).average("objective"))
 
     def _record(self, objective: float) -> None:
+        self._progress.evaluated = self._progress.state
         record = _record_of(self._progress, objective)
         self._progress.records.append(record)
         if self._on_round:
