@@ -20,6 +20,13 @@ def check_not_negative(name: str, value: object) -> None:
         raise OptionError(f"{name} must be a number ≥ 0, not {value!r}")
 
 
+def check_seed(seed: object) -> None:
+    """A whole number from 0 to 2⁶³ − 1."""
+    is_whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not is_whole or not 0 <= seed < 2**63:  # type: ignore[operator]
+        raise OptionError(f"seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a finite real number."""
     is_real = isinstance(value, (int, float, np.integer, np.floating))

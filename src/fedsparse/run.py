@@ -14,7 +14,7 @@ from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checkpoint import Progress
-from fedsparse.checks import check_count
+from fedsparse.checks import check_count, check_seed
 from fedsparse.clients.workers import available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines import Engine, LocalEngine
@@ -85,8 +85,7 @@ def run(
     _check_kinds(algorithm, data)
     for name, value in (("rounds", rounds), ("evaluate_every", evaluate_every), ("every", every)):
         check_count(name, value)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise OptionError(f"seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")
+    check_seed(seed)
     if engine != "local":
         raise OptionError(f'unknown engine {engine!r}; use "local"')
     resolved = as_loss(loss)

@@ -1,9 +1,11 @@
-"""Simulation I against its description: moments, seeds, clients."""
+"""Simulations I and II against their description: moments, labels, seeds, clients."""
+
+import hashlib
 
 import numpy as np
 import pytest
 
-from fedsparse.data.simulations import simulation_1
+from fedsparse.data.simulations import simulation_1, simulation_2
 from fedsparse.errors import OptionError
 
 
@@ -98,6 +100,48 @@ class TestSeed:
         few, many = self.small(clients=2), self.small(clients=9)
         np.testing.assert_array_equal(few.features, many.features[:8])
         np.testing.assert_array_equal(few.targets, many.targets[:8])
+
+    def test_the_data_of_a_seed_are_the_same_on_every_machine(self):
+        for simulation, expected in (
+            (simulation_1, "5c9059a4c7e3976d"),
+            (simulation_2, "b971240f03e1eb8c"),
+        ):
+            data = simulation(clients=3, samples=120, seed=5)
+            content = data.features.tobytes() + data.targets.tobytes()
+            assert hashlib.sha256(content).hexdigest()[:16] == expected
+
+
+class TestLabels:
+    def test_default_has_the_size_of_the_paper(self):
+        defaults = simulation_2.__kwdefaults__
+        assert (defaults["clients"], defaults["samples"], defaults["width"]) == (100, 1000, 1000)
+        assert (defaults["alpha"], defaults["beta"], defaults["positives"]) == (1.0, 1.0, 100)
+
+    def test_every_client_has_the_same_rate_of_ones(self):
+        data = simulation_2(clients=7, samples=200, width=30, relevant=10, positives=20)
+        assert set(data.targets) == {0.0, 1.0}
+        assert [data.client(i).targets.sum() for i in range(7)] == [20.0] * 7
+
+    def test_the_highest_scores_of_each_client_are_labelled_one(self):
+        options = {"clients": 4, "samples": 300, "width": 30, "relevant": 10, "seed": 3}
+        labels = simulation_2(**options, positives=30).targets
+        # Same seed and same α, β: Simulation I holds the scores themselves.
+        scores = simulation_1(**options, alpha=1.0, beta=1.0).targets
+        for own_labels, own_scores in zip(
+            labels.reshape(4, 300), scores.reshape(4, 300), strict=True
+        ):
+            assert own_scores[own_labels == 1].min() > own_scores[own_labels == 0].max()
+
+    def test_features_are_those_of_simulation_1(self):
+        options = {"clients": 2, "samples": 40, "width": 30, "relevant": 10}
+        np.testing.assert_array_equal(
+            simulation_2(**options, positives=5).features,
+            simulation_1(**options, alpha=1.0, beta=1.0).features,
+        )
+
+    def test_ones_everywhere_are_refused(self):
+        with pytest.raises(OptionError, match="positives is 50, but a client has only 50 rows"):
+            simulation_2(samples=50, positives=50)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
-from fedsparse.checks import check_count, check_not_negative
+from fedsparse.checks import check_count, check_not_negative, check_seed
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import OptionError
 
@@ -49,10 +49,11 @@ class _Population:
         centre_mean = random.normal(0.0, np.sqrt(self.beta))  # B_i
         centre = random.normal(centre_mean, 1.0, self.width)  # v_i
         features = random.standard_normal((self.samples, self.width))
-        features *= np.arange(1, self.width + 1) ** (-DECAY / 2)
+        # Rounded, because the last bit of a power differs between processors.
+        features *= np.round(np.arange(1, self.width + 1) ** (-DECAY / 2), 12)
         features += centre
         offsets = random.normal(mean, 1.0, self.samples)  # b_ij
-        return features, features[:, : self.relevant] @ coefficients + offsets
+        return features, offsets + _products(features[:, : self.relevant], coefficients)
 
 
 def simulation_1(
@@ -104,10 +105,70 @@ def simulation_1(
     )
 
 
+def simulation_2(
+    *,
+    clients: int = 100,
+    samples: int = 1000,
+    width: int = 1000,
+    relevant: int = 100,
+    positives: int = 100,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    seed: int = 0,
+) -> FederatedData:
+    """Draw Simulation II: classification on clients that disagree.
+
+    Rows and scores z·x_i + b are drawn as in `simulation_1`; on every client the rows with the
+    highest scores are labelled 1, the others 0.
+
+    Parameters
+    ----------
+    clients, samples, width, relevant, alpha, beta, seed
+        As in `simulation_1`.
+    positives
+        How many rows of each client are labelled 1.
+
+    Returns
+    -------
+    FederatedData
+        Dense float64 features, with labels 0 and 1 for ``loss="logistic"``.
+
+    Examples
+    --------
+    >>> data = simulation_2(clients=3, samples=50, width=20, relevant=4, positives=5)
+    >>> data.client(1).targets.sum()
+    np.float64(5.0)
+    """
+    population = _Population(samples, width, relevant, alpha, beta)
+    check_count("positives", positives)
+    if positives >= samples:
+        raise OptionError(
+            f"positives is {positives}, but a client has only {samples} rows, some of which must "
+            "be labelled 0; lower positives or raise samples"
+        )
+    drawn = [population.draw_client(random) for random in _client_generators(clients, seed)]
+    return FederatedData.from_clients(
+        [(features, _label_highest(scores, positives)) for features, scores in drawn]
+    )
+
+
+def _products(rows: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Scores z·x, summed in a fixed order: a library's product differs between processors."""
+    scores = np.zeros(rows.shape[0])
+    for column, coefficient in zip(rows.T, coefficients, strict=True):
+        scores += column * coefficient
+    return scores
+
+
+def _label_highest(scores: FloatArray, positives: int) -> FloatArray:
+    labels = np.zeros(scores.size)
+    labels[np.argsort(-scores, kind="stable")[:positives]] = 1.0
+    return labels
+
+
 def _client_generators(clients: int, seed: int) -> list[np.random.Generator]:
     """Independent streams; the i-th is the same however many there are."""
     check_count("clients", clients)
-    if seed < 0:
-        raise OptionError(f"seed must be a whole number ≥ 0, not {seed!r}")
+    check_seed(seed)
     streams = np.random.SeedSequence(seed).spawn(clients)
     return [np.random.Generator(np.random.PCG64(stream)) for stream in streams]
