@@ -3,29 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from fedsparse.version import __version__
-
-COMMAND = Path(sys.executable).with_name("fedsparse")
+from tests.cli.commands import COMMAND, assert_one_line, fedsparse
 
 pytestmark = pytest.mark.slow
-
-
-def fedsparse(*arguments):
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
-
-
-def assert_one_line(text, part):
-    assert text.count("\n") == 1
-    assert text.startswith("fedsparse: ")
-    assert part in text
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Charts, picture and page made from a table of runs."""
 
+import io
 import json
 import os
 import re
@@ -10,65 +11,98 @@ import pytest
 
 from fedsparse import files
 from fedsparse.report import charts
-from fedsparse.report.page import Page
+from fedsparse.report.charts import MEGABYTES, ROUNDS
+from fedsparse.report.page import Page, Section
+from fedsparse.report.parts import Paragraph, Settings, Table, comparison
+from fedsparse.report.pictures import save_picture, save_png
+from fedsparse.report.style import looks, methods_in
 from fedsparse.report.summary import closing_table, rounds_to_reach
 from tests.report.runs import METHODS, made_up_history
 
 
-def spec_of(history, against):
-    return charts.convergence_chart(history, against).to_dict()
+def spec_of(history, axis):
+    return charts.convergence_chart(history, axis).to_dict()
 
 
-def points_of(history, against):
-    (points,) = spec_of(history, against)["datasets"].values()
-    return pl.DataFrame(points)
+def encoding_of(history, axis):
+    return spec_of(history, axis)["layer"][-1]["encoding"]
 
 
-def page_of(history, **changes):
-    parts = {
-        "title": "A run",
-        "introduction": "Three methods.",
-        "history": history,
-        "closing": closing_table(history, reference=METHODS[0]),
-        "note": "A note.",
-        "settings": {"Seed": "0"},
-    }
-    return Page(**{**parts, **changes})
+def points_of(history):
+    (points,) = spec_of(history, ROUNDS)["datasets"].values()
+    return pl.read_csv(io.StringIO(points))
+
+
+def page_of(history, title="A run", settings=None):
+    closing = Table(closing_table(history, reference=METHODS[0]))
+    return Page(
+        title,
+        "Three methods.",
+        [
+            Section("", comparison(history, (ROUNDS, MEGABYTES), looks(methods_in(history)))),
+            Section("Where each method ended", [closing, Paragraph("A note.", is_hint=True)]),
+            Section("Settings", [Settings(settings or {"Seed": "0"})]),
+        ],
+    )
+
+
+def with_band(history, factor=1.5):
+    return history.with_columns(low=pl.col("objective") / factor, high=pl.col("objective") * factor)
 
 
 class TestCharts:
-    @pytest.mark.parametrize("against", ["round", "megabytes"])
-    def test_objective_is_on_a_log_axis(self, against):
-        assert spec_of(made_up_history(), against)["encoding"]["y"]["scale"]["type"] == "log"
+    @pytest.mark.parametrize("axis", [ROUNDS, MEGABYTES])
+    def test_objectives_over_decades_are_on_a_log_axis(self, axis):
+        assert encoding_of(made_up_history(), axis)["y"]["scale"]["type"] == "log"
+
+    def test_objectives_close_together_are_on_a_linear_axis(self):
+        history = made_up_history().with_columns(objective=2 + pl.col("objective") / 1000)
+        assert encoding_of(history, ROUNDS)["y"]["scale"]["type"] == "linear"
 
     def test_bytes_are_on_a_log_axis_rounds_are_not(self):
         history = made_up_history()
-        assert spec_of(history, "megabytes")["encoding"]["x"]["scale"]["type"] == "log"
-        assert spec_of(history, "round")["encoding"]["x"]["scale"]["type"] == "linear"
+        assert encoding_of(history, MEGABYTES)["x"]["scale"]["type"] == "log"
+        assert encoding_of(history, ROUNDS)["x"]["scale"]["type"] == "linear"
 
     def test_start_is_shown_against_rounds_but_has_no_place_on_a_log_axis_of_bytes(self):
-        history = made_up_history()
-        assert points_of(history, "round")["round"].min() == 0
-        assert points_of(history, "megabytes")["round"].min() == 1
+        lines = [spec_of(made_up_history(), axis)["layer"][-1] for axis in (ROUNDS, MEGABYTES)]
+        assert points_of(made_up_history())["round"].min() == 0
+        assert "transform" not in lines[0]
+        assert lines[1]["transform"] == [{"filter": "datum.round > 0"}]
 
     def test_megabytes_are_those_of_both_ways(self):
-        points = points_of(made_up_history(), "megabytes")
+        points = points_of(made_up_history())
         assert points.filter(pl.col("round") == 2)["megabytes"].to_list() == [1.94] * 3
+
+    def test_several_runs_get_a_band(self):
+        marks = [
+            layer["mark"]["type"]
+            for layer in spec_of(with_band(made_up_history()), ROUNDS)["layer"]
+        ]
+        assert marks == ["area", "line"]
+        assert len(spec_of(with_band(made_up_history(), factor=1), ROUNDS)["layer"]) == 1
+
+    def test_a_wild_run_does_not_squeeze_the_others(self):
+        history = made_up_history()
+        wild = history.with_columns(objective=pl.col("objective") * 10.0 ** pl.col("round"))
+        start = history["objective"][0]
+        domain = encoding_of(pl.concat([history, wild]), ROUNDS)["y"]["scale"]["domain"]
+        assert domain[1] == 2 * start
 
     def test_blown_up_objectives_are_left_out(self):
         history = made_up_history().with_columns(
             objective=pl.when(pl.col("round") > 5).then(float("inf")).otherwise("objective")
         )
-        assert points_of(history, "round")["round"].max() == 5
+        assert points_of(history)["round"].max() == 5
 
     def test_long_runs_are_thinned_but_keep_both_ends(self):
-        points = points_of(made_up_history(rounds=5001), "round")
+        points = points_of(made_up_history(rounds=5001))
         rounds = points.filter(pl.col("method") == METHODS[0])["round"]
         assert rounds.len() <= charts.POINTS_PER_METHOD + 1
         assert (rounds.min(), rounds.max()) == (0, 5001)
 
     def test_variants_share_a_hue_and_differ_in_dash(self):
-        plain, extrapolated, other = charts.looks(METHODS).values()
+        plain, extrapolated, other = looks(METHODS).values()
         assert plain.hue == extrapolated.hue != other.hue
         assert plain.dash != extrapolated.dash
         assert plain.dash == other.dash
@@ -96,7 +130,8 @@ class TestClosingTable:
 
 class TestPicture:
     def test_is_a_png_of_useful_size(self, tmp_path):
-        charts.save_png(made_up_history(), tmp_path / "run.png")
+        chart = charts.side_by_side(made_up_history(), (ROUNDS, MEGABYTES))
+        save_png(chart, tmp_path / "run.png")
         content = (tmp_path / "run.png").read_bytes()
         assert content.startswith(b"\x89PNG\r\n")
         width, height = struct.unpack(">II", content[16:24])
@@ -104,17 +139,24 @@ class TestPicture:
         assert height > 700
         assert len(content) > 20_000
 
+    def test_one_chart_becomes_a_png_and_an_svg(self, tmp_path):
+        chart = charts.convergence_chart(made_up_history(), ROUNDS)
+        save_picture(chart, tmp_path / "K=0.5")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["K=0.5.png", "K=0.5.svg"]
+        assert "Communication rounds" in (tmp_path / "K=0.5.svg").read_text("utf-8")
+
 
 class TestPage:
     def test_fetches_nothing(self):
         html = page_of(made_up_history()).html()
-        markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+        markup = re.sub(r"<script[^>]*>.*?</script>", "", html, flags=re.DOTALL)
         assert re.findall(r"src=|href=|@import|url\(|<script", markup) == []
 
-    def test_script_holds_the_charts(self):
+    def test_holds_the_charts_and_their_shared_data_once(self):
         html = page_of(made_up_history()).html()
-        specs = json.loads(re.search(r"const charts = (\[.*\])\.map", html)[1])
-        assert [spec["width"] for spec in specs] == ["container", "container"]
+        held = json.loads(re.search(r'<script type="application/json">(.*?)</script>', html)[1])
+        assert [chart["width"] for chart in held["charts"]] == ["container", "container"]
+        assert len(held["datasets"]) == 1
 
     def test_shows_table_note_and_settings(self):
         html = page_of(made_up_history()).html()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from fedsparse.cli.progress import Bar
 from fedsparse.errors import DivergenceWarning
 from fedsparse.files import ready_folder
 from fedsparse.version import __version__
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
     from fedsparse.algorithms import Algorithm
     from fedsparse.history import Record
+    from fedsparse.report.charts import Axis
+    from fedsparse.report.page import Section
     from fedsparse.result import Result
 
 SPARSITY = 200
 LOCAL_STEPS = 10
 REFERENCE = "Distributed-IHT"
 REFERENCE_STEP = 0.01  # the best of the paper's grid
-BAR_TEXT_WIDTH = 44  # holds the longest name and an objective, and the bar fits 80 columns
 
 TITLE = "Sparse regression on 100 clients that disagree"
 INTRODUCTION = (
@@ -50,54 +51,16 @@ def demo(
 ) -> None:
     """Compare six methods on simulated clients and draw their progress."""
     ready_folder(out)
-    with _Bar(rounds) as bar:
+    with Bar() as bar:
         results = _run_all(rounds, seed, bar)
-        bar.say("drawing")
+        bar.show("drawing")
         history, closing = _tables(results)
         page, picture = _save(history, closing, _settings(rounds, seed), out)
     _print_closing(closing)
     typer.echo(f"{_sentence(history)}\n\nPage:    {page}\nPicture: {picture}")
 
 
-class _Bar:
-    """One bar over all methods and rounds, shown on a terminal only."""
-
-    def __init__(self, rounds: int) -> None:
-        console = Console(stderr=True)
-        self._rounds = rounds
-        self._progress = Progress(
-            TextColumn(f"{{task.description:<{BAR_TEXT_WIDTH}}}"),
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._progress.add_task("preparing", total=None)
-
-    def __enter__(self) -> "_Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def say(self, what: str) -> None:
-        self._progress.update(self._task, description=what)
-
-    def expect(self, methods: int) -> None:
-        self._progress.update(self._task, total=methods * self._rounds)
-
-    def show(self, methods_done: int, method: str, record: "Record") -> None:
-        self._progress.update(
-            self._task,
-            completed=methods_done * self._rounds + record.round,
-            description=f"{method}, f = {record.objective:.4g}",
-        )
-
-
-def _run_all(rounds: int, seed: int, bar: _Bar) -> dict[str, "Result"]:
+def _run_all(rounds: int, seed: int, bar: Bar) -> dict[str, "Result"]:
     import fedsparse as fs
 
     methods = _methods()
@@ -106,13 +69,16 @@ def _run_all(rounds: int, seed: int, bar: _Bar) -> dict[str, "Result"]:
         warnings.simplefilter("ignore", DivergenceWarning)  # the closing table tells
         _compile(methods)
         data = fs.datasets.simulation_1(seed=seed)
-        bar.expect(len(methods))
-        for done, (name, algorithm) in enumerate(methods.items()):
-            show = partial(bar.show, done, name)
+        for place, (name, algorithm) in enumerate(methods.items()):
+            show = partial(_show, bar, name, place * rounds, len(methods) * rounds)
             results[name] = fs.run(
                 algorithm, data, loss="squared", rounds=rounds, seed=seed, on_round=show
             )
     return results
+
+
+def _show(bar: Bar, method: str, before: int, total: int, record: "Record") -> None:
+    bar.show(f"{method}, f = {record.objective:.4g}", before + record.round, total)
 
 
 def _compile(methods: dict[str, "Algorithm"]) -> None:
@@ -175,16 +141,36 @@ def _save(
     history: "pl.DataFrame", closing: "pl.DataFrame", settings: dict[str, str], out: Path
 ) -> tuple[Path, Path]:
     """Write page and picture; where they are."""
-    from fedsparse.report.charts import save_png
+    from fedsparse.report.charts import MEGABYTES, ROUNDS, side_by_side
     from fedsparse.report.page import Page
-    from fedsparse.report.summary import closing_note
+    from fedsparse.report.pictures import save_png
 
     page, picture = out / "demo.html", out / "demo.png"
+    axes = (ROUNDS, MEGABYTES)
     introduction = f"{INTRODUCTION} {_sentence(history)}"
-    note = closing_note(REFERENCE)
-    Page(TITLE, introduction, history, closing, note, settings).save(page)
-    save_png(history, picture)
+    Page(TITLE, introduction, _sections(history, closing, settings, axes)).save(page)
+    save_png(side_by_side(history, axes), picture)
     return page, picture
+
+
+def _sections(
+    history: "pl.DataFrame",
+    closing: "pl.DataFrame",
+    settings: dict[str, str],
+    axes: "tuple[Axis, ...]",
+) -> "list[Section]":
+    """What the page shows after its introduction."""
+    from fedsparse.report.page import Section
+    from fedsparse.report.parts import Paragraph, Settings, Table, comparison
+    from fedsparse.report.style import looks, methods_in
+    from fedsparse.report.summary import closing_note
+
+    note = Paragraph(closing_note(REFERENCE), is_hint=True)
+    return [
+        Section("", comparison(history, axes, looks(methods_in(history)))),
+        Section("Where each method ended", [Table(closing), note]),
+        Section("Settings", [Settings(settings)]),
+    ]
 
 
 def _sentence(history: "pl.DataFrame") -> str:

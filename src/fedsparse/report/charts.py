@@ -2,94 +2,76 @@
 
 The table has a row per method and round, the start being round 0, with the columns ``method``,
 ``round``, ``iterations``, ``objective``, ``nonzeros``, ``bytes_down``, ``bytes_up`` and
-``seconds``; bytes and seconds count from the start of the run. A method's name may end in a comma
-and a variant, as in "Fed-HT, extrapolated": variants of an algorithm share its colour and differ
-in their dashes.
+``seconds``; bytes and seconds count from the start of the run. Where a row stands for several
+runs, the columns ``low`` and ``high`` say between which objectives they lie. A method's name may
+end in a comma and a variant, as in "Fed-HT, extrapolated": variants of an algorithm share its
+colour and differ in their dashes.
 """
 
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import altair as alt
 import polars as pl
 
-from fedsparse.files import write_atomically
+from fedsparse.report.points import csv_data, thinned
+from fedsparse.report.style import Look, looks, methods_in
 
-Against = Literal["round", "megabytes"]
+POINTS_PER_METHOD = 150
+"""More could hardly be told apart on a screen, and would make a page of many charts slow."""
 
-HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""One per algorithm, after Okabe and Ito: told apart by colour-blind readers too."""
+CEILING = 2.0
+"""Multiple of f(0) where charts end: x = 0 is a poor model already, and a run that diverges would
+leave no room for the others."""
 
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3))
-"""One per variant of an algorithm."""
-
-POINTS_PER_METHOD = 400
-"""More could not be told apart on a screen, and would make the page slow."""
-
-AXES: dict[Against, tuple[str, Literal["linear", "log"]]] = {
-    "round": ("Communication rounds", "linear"),
-    "megabytes": ("Data sent, both ways (MB)", "log"),
-}
-
-STYLE = alt.Config(
-    axis=alt.AxisConfig(labelFontSize=12, titleFontSize=13, titlePadding=8, gridColor="#e8e8e8"),
-    legend=alt.LegendConfig(
-        orient="bottom",
-        columns=2,
-        columnPadding=24,
-        labelFontSize=13,
-        labelLimit=0,
-        symbolSize=700,
-        symbolStrokeWidth=2.5,
-    ),
-    view=alt.ViewConfig(stroke=None),
-)
-"""What all charts of a report share; belongs to a whole picture, not to its parts."""
+SPAN_FOR_LOG = 10.0
+"""Objectives whose largest is this many times the smallest need a logarithmic axis."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a method's line is drawn."""
-
-    hue: str
-    dash: tuple[int, ...]
-
-
-def looks(methods: Sequence[str]) -> dict[str, Look]:
-    """Give each algorithm a hue, and each of its variants a dash.
+class Axis:
+    """What the objective is drawn against.
 
     Parameters
     ----------
-    methods
-        Names; what comes before a comma is the algorithm.
-
-    Examples
-    --------
-    >>> looks(["Fed-HT", "Fed-HT, extrapolated"])["Fed-HT, extrapolated"]
-    Look(hue='#0072B2', dash=(6, 3))
+    column
+        Of the table of runs, or the name of what ``formula`` works out.
+    title
+        Of the axis.
+    scale
+        The start, round 0, has no place on a logarithmic one.
+    formula
+        A Vega expression of the columns of the table.
+    numbers
+        What readers of a page may change, by the names the formula has for them.
     """
-    variants: dict[str, list[str]] = {}
-    for method in methods:
-        variants.setdefault(method.split(",")[0], []).append(method)
-    return {
-        method: Look(HUES[place % len(HUES)], DASHES[variant % len(DASHES)])
-        for place, names in enumerate(variants.values())
-        for variant, method in enumerate(names)
-    }
+
+    column: str
+    title: str
+    scale: Literal["linear", "log"] = "linear"
+    formula: str | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
-def convergence_chart(history: pl.DataFrame, against: Against) -> alt.Chart:
-    """Objective, on a logarithmic axis, against what it cost: a line per method.
+ROUNDS = Axis("round", "Communication rounds")
+ITERATIONS = Axis("iterations", "Local iterations of each client")
+MEGABYTES = Axis("megabytes", "Data sent, both ways (MB)", scale="log")
+
+
+def convergence_chart(
+    history: pl.DataFrame, axis: Axis, drawn: Mapping[str, Look] | None = None
+) -> alt.LayerChart:
+    """Objective against what it cost: a line per method, in a band where it stands for several.
 
     Parameters
     ----------
     history
         The table of runs; see the module.
-    against
-        ``"round"`` for communication rounds, ``"megabytes"`` for what was sent both ways.
+    axis
+        Such as `ROUNDS` or `MEGABYTES`.
+    drawn
+        How each method looks; charts that stand together share it. Those of the table by default.
 
     Examples
     --------
@@ -97,38 +79,25 @@ def convergence_chart(history: pl.DataFrame, against: Against) -> alt.Chart:
     ...     "method": ["Fed-HT", "Fed-HT"], "round": [0, 1], "iterations": [0, 10],
     ...     "objective": [8.0, 2.0], "nonzeros": [0, 20], "bytes_down": [0, 900],
     ...     "bytes_up": [0, 1600], "seconds": [0.0, 0.1]})
-    >>> convergence_chart(history, "megabytes").to_dict()["encoding"]["x"]["title"]
+    >>> convergence_chart(history, MEGABYTES).to_dict()["layer"][0]["encoding"]["x"]["title"]
     'Data sent, both ways (MB)'
     """
-    drawn = looks(methods_in(history))
-    hues = [look.hue for look in drawn.values()]
-    dashes = [look.dash for look in drawn.values()]
-    title, scale = AXES[against]
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(_points(history, against).to_dicts()))
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X(f"{against}:Q", title=title).scale(type=scale, nice=False),
-            y=alt.Y("objective:Q", title="Objective f(x)").scale(type="log", nice=False),
-            # Colour and dash say the same, so they share one legend.
-            color=alt.Color("method:N", title=None).scale(domain=list(drawn), range=hues),
-            strokeDash=alt.StrokeDash("method:N", title=None).scale(
-                domain=list(drawn), range=dashes
-            ),
-        )
-        .properties(width=420, height=320)
-    )
-    return chart
+    marks = _Marks(history, axis, drawn or looks(methods_in(history)))
+    layers = alt.LayerChart(layer=[*marks.bands(), marks.lines()])
+    return layers.properties(width=420, height=320)
 
 
-def interactive_chart(history: pl.DataFrame, against: Against) -> alt.LayerChart:
+def interactive_chart(
+    history: pl.DataFrame, axis: Axis, drawn: Mapping[str, Look] | None = None
+) -> alt.LayerChart:
     """Build the same chart for a page: as wide as its place, with tooltips.
 
-    The signal ``chosen`` holds the method to bring out, or null for all.
+    The signal ``chosen`` holds the method to bring out, or null for all; the axis's numbers are
+    signals, too.
 
     Parameters
     ----------
-    history, against
+    history, axis, drawn
         As in `convergence_chart`.
 
     Examples
@@ -137,87 +106,161 @@ def interactive_chart(history: pl.DataFrame, against: Against) -> alt.LayerChart
     ...     "method": ["Fed-HT", "Fed-HT"], "round": [0, 1], "iterations": [0, 10],
     ...     "objective": [8.0, 2.0], "nonzeros": [0, 20], "bytes_down": [0, 900],
     ...     "bytes_up": [0, 1600], "seconds": [0.0, 0.1]})
-    >>> interactive_chart(history, "megabytes").to_dict()["width"]
+    >>> interactive_chart(history, MEGABYTES).to_dict()["width"]
     'container'
     """
-    chosen = alt.param(name="chosen", value=None)
-    is_in_front = "chosen === null || chosen === datum.method"
+    signals = [alt.param(name=name, value=value) for name, value in axis.numbers.items()]
     nearest = alt.selection_point(
         name="nearest", fields=["method", "round"], on="pointerover", nearest=True, empty=False
     )
-    lines = convergence_chart(history, against)
-    dots = lines.mark_point(filled=True, size=70).encode(
-        opacity=alt.when(nearest).then(alt.value(1.0)).otherwise(alt.value(0.0)),
-        tooltip=_tooltip(),
+    marks = _Marks(history, axis, drawn or looks(methods_in(history)))
+    dots = (
+        marks.lines()
+        .mark_point(filled=True, size=70, clip=True)
+        .encode(
+            opacity=alt.when(nearest).then(alt.value(1.0)).otherwise(alt.value(0.0)),
+            tooltip=_tooltip(axis),
+        )
     )
-    dimmed = lines.encode(
-        opacity=alt.when(is_in_front).then(alt.value(1.0)).otherwise(alt.value(0.12))
-    )
-    layers = alt.LayerChart(layer=[dimmed, dots.add_params(nearest)]).add_params(chosen)
-    return layers.properties(width="container", height=320)
+    layers = [
+        *(_dimmed(band, 0.15, 0.03) for band in marks.bands()),
+        _dimmed(marks.lines(), 1.0, 0.12),
+        dots.add_params(nearest),
+    ]
+    chart = alt.LayerChart(layer=layers).add_params(alt.param(name="chosen", value=None), *signals)
+    return chart.properties(width="container", height=320)
 
 
-def methods_in(history: pl.DataFrame) -> list[str]:
-    """Names of the methods, in the order in which they ran.
-
-    Examples
-    --------
-    >>> methods_in(pl.DataFrame({"method": ["Fed-HT", "Fed-HT", "Distributed-IHT"]}))
-    ['Fed-HT', 'Distributed-IHT']
-    """
-    return [str(name) for name in history["method"].unique(maintain_order=True)]
-
-
-def save_png(history: pl.DataFrame, path: Path) -> None:
-    """Save the charts against rounds and megabytes, side by side, as a picture.
+def side_by_side(history: pl.DataFrame, axes: Sequence[Axis]) -> alt.HConcatChart:
+    """Put convergence charts of the same runs, against several costs, into one picture.
 
     Parameters
     ----------
     history
         The table of runs; see the module.
-    path
-        File to write, whole or not at all.
+    axes
+        The costs, from left to right.
 
     Examples
     --------
-    >>> import tempfile
     >>> history = pl.DataFrame({
     ...     "method": ["Fed-HT", "Fed-HT"], "round": [0, 1], "iterations": [0, 10],
     ...     "objective": [8.0, 2.0], "nonzeros": [0, 20], "bytes_down": [0, 900],
     ...     "bytes_up": [0, 1600], "seconds": [0.0, 0.1]})
-    >>> picture = Path(tempfile.mkdtemp()) / "run.png"
-    >>> save_png(history, picture)
-    >>> picture.read_bytes()[1:4]
-    b'PNG'
+    >>> len(side_by_side(history, [ROUNDS, MEGABYTES]).hconcat)
+    2
     """
-    charts = convergence_chart(history, "round") | convergence_chart(history, "megabytes")
-    picture = io.BytesIO()
-    charts.properties(config=STYLE, background="white", padding=16).save(
-        picture, format="png", scale_factor=2
+    return alt.hconcat(*(convergence_chart(history, axis) for axis in axes))
+
+
+def objective_scale(objectives: pl.Series) -> Literal["linear", "log"]:
+    """Choose the scale that shows all of the objectives well: by how far they span.
+
+    Examples
+    --------
+    >>> objective_scale(pl.Series([2.3, 0.4])), objective_scale(pl.Series([2300.0, 0.4]))
+    ('linear', 'log')
+    """
+    shown = objectives.filter(objectives.is_finite() & (objectives > 0))
+    if shown.is_empty():
+        return "linear"
+    span = float(shown.max() / shown.min())  # type: ignore[operator, arg-type]
+    return "log" if span > SPAN_FOR_LOG else "linear"
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """The lines and bands of one chart."""
+
+    history: pl.DataFrame
+    axis: Axis
+    drawn: Mapping[str, Look]
+
+    def lines(self) -> alt.Chart:
+        # Colour and dash say the same, so they share one legend.
+        dashes = [look.dash for look in self.drawn.values()]
+        dash = alt.StrokeDash("method:N", title=None)
+        lines: alt.Chart = (
+            self._canvas()
+            .mark_line(strokeWidth=2, clip=True)
+            .encode(
+                y=self._objective("objective"),
+                strokeDash=dash.scale(domain=list(self.drawn), range=dashes),
+            )
+        )
+        return lines
+
+    def bands(self) -> list[alt.Chart]:
+        """Between the lowest and the highest of several runs; none if there is one of each."""
+        if "low" not in self.history.columns or (self.history["low"] == self.history["high"]).all():
+            return []
+        area = self._canvas().mark_area(opacity=0.15, clip=True)
+        return [area.encode(y=self._objective("low"), y2="high:Q")]
+
+    def _canvas(self) -> alt.Chart:
+        chart = alt.Chart(csv_data(_points(self.history)))
+        if self.axis.formula is not None:
+            chart = chart.transform_calculate(**{self.axis.column: self.axis.formula})
+        if self.axis.scale == "log":
+            chart = chart.transform_filter("datum.round > 0")
+        x = alt.X(f"{self.axis.column}:Q", title=self.axis.title)
+        hues = [look.hue for look in self.drawn.values()]
+        color = alt.Color("method:N", title=None)
+        encoded: alt.Chart = chart.encode(
+            x=x.scale(type=self.axis.scale, nice=False),
+            color=color.scale(domain=list(self.drawn), range=hues),
+        )
+        return encoded
+
+    def _objective(self, column: str) -> alt.Y:
+        y = alt.Y(f"{column}:Q", title="Objective f(x)")
+        scale = objective_scale(self.history["objective"])
+        return y.scale(type=scale, domain=_domain(self.history), nice=False)
+
+
+def _domain(history: pl.DataFrame) -> list[float]:
+    """Room for the lines; of the bands, only what lies between."""
+    shown = history.filter(pl.col("objective").is_finite(), pl.col("objective") > 0)
+    lowest, highest, start = shown.select(
+        low=pl.col("low" if "low" in shown.columns else "objective").min(),
+        high=pl.col("objective").max(),
+        start=pl.col("objective").filter(pl.col("round") == 0).max(),
+    ).row(0)
+    return [lowest, min(highest, CEILING * start)]
+
+
+def _dimmed(chart: alt.Chart, in_front: float, behind: float) -> alt.Chart:
+    """Fade what belongs to other methods than the chosen one."""
+    is_in_front = "chosen === null || chosen === datum.method"
+    faded: alt.Chart = chart.encode(
+        opacity=alt.when(is_in_front).then(alt.value(in_front)).otherwise(alt.value(behind))
     )
-    write_atomically(path, picture.getvalue())
+    return faded
 
 
-def _points(history: pl.DataFrame, against: Against) -> pl.DataFrame:
-    """Keep the rows a chart can show: positive where an axis is logarithmic, not too many."""
+def _points(history: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows and the digits a chart can show."""
     megabytes = (pl.col("bytes_down") + pl.col("bytes_up")) / 1e6
     table = history.with_columns(megabytes=megabytes).drop("bytes_down", "bytes_up")
     table = table.filter(pl.col("objective").is_finite(), pl.col("objective") > 0)
-    if against == "megabytes":
-        table = table.filter(pl.col("megabytes") > 0)
-    place = pl.int_range(pl.len()).over("method")
-    count = pl.len().over("method")
-    stride = (count / POINTS_PER_METHOD).ceil().cast(pl.Int64)
-    return table.filter((place % stride == 0) | (place == count - 1))
+    table = table.with_columns(pl.selectors.float().round_sig_figs(6))
+    return thinned(table, ["method"], POINTS_PER_METHOD)
 
 
-def _tooltip() -> list[alt.Tooltip]:
+def _tooltip(axis: Axis) -> list[alt.Tooltip]:
+    worked_out = [] if axis.formula is None else [(axis.column, axis.title, ".4~g")]
     return [
         alt.Tooltip("method:N", title="Method"),
-        alt.Tooltip("round:Q", title="Round"),
-        alt.Tooltip("objective:Q", title="Objective", format=".4~g"),
-        alt.Tooltip("iterations:Q", title="Local iterations"),
-        alt.Tooltip("nonzeros:Q", title="Nonzeros"),
-        alt.Tooltip("megabytes:Q", title="MB sent", format=".3~f"),
-        alt.Tooltip("seconds:Q", title="Seconds", format=".2f"),
+        *(
+            alt.Tooltip(f"{column}:Q", title=title, format=form)
+            for column, title, form in [
+                ("round", "Round", ","),
+                ("objective", "Objective", ".4~g"),
+                ("iterations", "Local iterations", ","),
+                ("nonzeros", "Nonzeros", ","),
+                ("megabytes", "MB sent", ".3~f"),
+                ("seconds", "Seconds computing", ".2f"),
+                *worked_out,
+            ]
+        ),
     ]

@@ -1,0 +1,138 @@
+"""Made-up tables of a reproduction, shared by the tests of its figures and page."""
+
+import numpy as np
+import polars as pl
+
+from fedsparse.report.tables import Tables
+
+ROUNDS = 12
+CLIENTS = 10
+
+
+def made_up_tables(names=("simulation-1", "e2006", "mnist"), **changes):
+    parts = {
+        "results": pl.concat([made_up_results(name) for name in names]),
+        "experiments": made_up_experiments(),
+        "clusters": made_up_clusters(),
+        "claims": made_up_claims(),
+        "scaling": made_up_scaling(),
+        "slopes": made_up_slopes(),
+    }
+    return Tables(**{**parts, **changes})
+
+
+def made_up_results(experiment):
+    """A grid of two K and two γ, the larger of which diverges, and final runs of three seeds."""
+    grid = [
+        made_up_run(experiment, algorithm, "grid", steps=steps, step_size=size)
+        for algorithm in ("Fed-HT", "FedIter-HT")
+        for steps in (3, 10)
+        for size in (0.01, 0.1)
+    ]
+    final = [
+        made_up_run(experiment, algorithm, "final", server=server, steps=steps, seed=seed)
+        for algorithm, steps in (("Distributed-IHT", 1), ("Fed-HT", 3), ("FedIter-HT", 10))
+        for server in ("plain", "extrapolated")
+        for seed in range(3)
+    ]
+    return pl.concat(grid + final)
+
+
+def made_up_run(experiment, algorithm, stage, *, server="plain", steps, step_size=None, seed=0):
+    has_diverged = step_size == 0.1
+    rounds = np.arange(3 if has_diverged else ROUNDS + 1)
+    rate = 0.1 * (1 + steps / 5) * (1.5 if server == "extrapolated" else 1.0)
+    falling = 100 * np.exp(-rate * rounds) * (1 + 0.1 * seed) + 1
+    step_size = 0.01 if step_size is None and server == "plain" else step_size
+    return pl.DataFrame(
+        {
+            "experiment": experiment,
+            "seed": seed,
+            "stage": stage,
+            "algorithm": algorithm,
+            "server": server,
+            "local_steps": steps,
+            "step_size": pl.Series([step_size] * rounds.size, dtype=pl.Float64),
+            "diverged": has_diverged,
+            "round": rounds,
+            "iterations": steps * rounds,
+            "objective": 101.0 * 10.0**rounds if has_diverged else falling,
+            "nonzeros": np.minimum(20, 100 * rounds),
+            "bytes_down": 20_000 * rounds,
+            "bytes_up": 80_000 * rounds,
+            "seconds": 0.01 * rounds,
+        }
+    )
+
+
+def made_up_experiments():
+    return pl.DataFrame(
+        {
+            "experiment": ["simulation-1", "e2006", "rcv1", "mnist"],
+            "title": ["Simulation I", "E2006", "RCV1", "MNIST"],
+            "stand_in": ["", "invented reports", "", ""],
+            "loss": ["squared", "squared", "logistic", "softmax"],
+            "sparsity": [20, 20, 20, 50],
+            "rounds": ROUNDS,
+            "samples": [1000, 3308, 2000, 6000],
+            "width": [100, 500, 500, 784],
+            "clients": CLIENTS,
+            "samples_mean": [100.0, 330.8, 200.0, 600.0],
+            "samples_sd": [0.0, 9.4, 9.4, 0.0],
+            "paper_mean": [None, 33.8, 202.4, 600.0],
+            "paper_sd": [None, 9.1, 114.5, 0.0],
+        }
+    )
+
+
+def made_up_clusters():
+    random = np.random.default_rng(0)
+    return pl.DataFrame(
+        {
+            "experiment": "e2006",
+            "x": random.standard_normal(60),
+            "y": random.standard_normal(60),
+            "cluster": np.arange(60) % 10,
+        }
+    )
+
+
+def made_up_claims():
+    return pl.DataFrame(
+        [
+            ("simulation-1", "20 rounds for 100", "5×", "0.3×", "does not hold"),
+            ("e2006", "lowest objective", "lowest", "lowest", "holds"),
+            ("mnist", "lowest <objective>", "lowest", "as low", "holds with a tie"),
+            ("mnist", "faster", "1.6×", "not measured", "holds"),
+        ],
+        schema=["experiment", "claim", "paper", "ours", "verdict"],
+        orient="row",
+    )
+
+
+def made_up_scaling():
+    return pl.DataFrame(
+        [
+            (model, sweep, 5, samples, width, repetition, (1 + repetition) * width / samples)
+            for model in ("linear", "logistic")
+            for sweep, samples, width in (
+                *(("rows", samples, 200) for samples in (100, 200, 400)),
+                *(("width", 200, width) for width in (50, 200, 800)),
+            )
+            for repetition in range(2)
+        ],
+        schema=["model", "sweep", "clients", "samples", "width", "repetition", "error"],
+        orient="row",
+    )
+
+
+def made_up_slopes():
+    return pl.DataFrame(
+        [
+            (model, sweep, slope, slope - 0.1, slope + 0.1, expected)
+            for model in ("linear", "logistic")
+            for sweep, slope, expected in (("rows", -1.02, -1.0), ("width", 0.8, 1.0))
+        ],
+        schema=["model", "sweep", "slope", "low", "high", "expected"],
+        orient="row",
+    )
