@@ -1,5 +1,6 @@
 """The ``fedsparse`` command."""
 
+import errno
 import sys
 from typing import Annotated, NoReturn
 
@@ -7,6 +8,8 @@ import click
 import typer
 
 from fedsparse.cli.demo import demo
+from fedsparse.cli.reproduce import reproduce
+from fedsparse.cli.theory import theory
 from fedsparse.errors import CheckpointError, DataError, OptionError
 from fedsparse.version import __version__
 
@@ -20,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(reproduce)
+app.command()(theory)
 
 
 def main() -> None:
@@ -59,4 +64,7 @@ def _stop(message: str, code: int) -> NoReturn:
 def _in_plain_words(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return str(error)
-    return f"cannot use {error.filename}: {error.strerror.lower()}"
+    advice = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        advice = "; make room and run the same command again, what is finished is kept"
+    return f"cannot use {error.filename}: {error.strerror.lower()}{advice}"

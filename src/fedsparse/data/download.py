@@ -49,6 +49,7 @@ def download(address: str, name: str, md5: str | None, folder: Path) -> Path:
     >>> list(folder.iterdir())
     []
     """
+    pooch.get_logger().setLevel("WARNING")  # the bar tells
     known = None if md5 is None else f"md5:{md5}"
     shelf = pooch.create(path=folder, base_url=f"{address}/", registry={name: known})
     try:
