@@ -73,6 +73,18 @@ class Loss(ABC):
             slopes.to_slopes(self.code, row, target)
         return result.reshape(np.shape(scores))
 
+    def second_derivative(self, scores: FloatArray) -> FloatArray:
+        """Second derivative of each row's loss with respect to its score.
+
+        Examples
+        --------
+        >>> Logistic().second_derivative(np.array([0.0])), SquaredError().second_derivative(
+        ...     np.array([7.0])
+        ... )
+        (array([0.25]), array([2.]))
+        """
+        raise OptionError(f"the {self.name} loss has no second derivative by a single score")
+
     def _as_rows(self, scores: ArrayLike, targets: ArrayLike) -> tuple[FloatArray, FloatArray]:
         encoded = np.atleast_1d(np.asarray(targets, dtype=np.float64))
         rows = np.asarray(scores, dtype=np.float64).reshape(encoded.size, -1)
@@ -109,6 +121,10 @@ class SquaredError(Loss):
     code: ClassVar[int] = slopes.SQUARED
     curvature: ClassVar[float] = 2.0
 
+    def second_derivative(self, scores: FloatArray) -> FloatArray:
+        """2 everywhere."""
+        return np.full(scores.shape, 2.0)
+
     def encode(self, data: FederatedData) -> EncodedTargets:
         """Any finite numbers will do."""
         if data.targets.dtype.kind not in "fiub":
@@ -125,6 +141,11 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     code: ClassVar[int] = slopes.LOGISTIC
     curvature: ClassVar[float] = 0.25
+
+    def second_derivative(self, scores: FloatArray) -> FloatArray:
+        """p (1 − p), written so that it neither overflows nor cancels."""
+        tail = np.exp(-np.abs(scores))
+        return tail / (1.0 + tail) ** 2
 
     def encode(self, data: FederatedData) -> EncodedTargets:
         """Labels become 0 and 1."""

@@ -15,6 +15,9 @@ import numpy as np
 from fedsparse import wire
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
+from fedsparse.clients.curvature import mean_diagonals, mean_hessians
+from fedsparse.clients.lasso import shifted_lasso
+from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.random import sample_without_replacement
 from fedsparse.sparsity import Sparsity
@@ -30,6 +33,10 @@ class Request(ABC):
 
     of_everyone: ClassVar[bool] = False
     """Whether all clients are asked even when only some take part in a round."""
+
+    def asked(self, taking_part: Int64Array) -> Int64Array:
+        """Places of the clients to ask, of those that take part."""
+        return taking_part
 
     @abstractmethod
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
@@ -88,6 +95,107 @@ class Gradient(Request):
 
 
 @dataclass(frozen=True)
+class Slopes(Request):
+    """Ask for f_i(x), ∇f_i(x) and the diagonal of ∇²f_i(x), the ℓ2 term left out of the latter two.
+
+    Of everyone: what a server decides by sums of derivatives needs all of them.
+    """
+
+    of_everyone: ClassVar[bool] = True
+
+    x: FloatArray
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x."""
+        return (self.x,)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns."""
+        return {
+            "objective": clients.objectives(self.x, which),
+            "gradient": clients.mean_gradients(self.x, which),
+            "diagonal": mean_diagonals(clients, self.x, which),
+        }
+
+
+@dataclass(frozen=True)
+class Curvature(Request):
+    """Ask for f_i(x), and for ∇f_i(x) and ∇²f_i(x) restricted to a support, without the ℓ2 term.
+
+    Parameters
+    ----------
+    x
+        Where.
+    support
+        Features, in increasing order.
+    """
+
+    of_everyone: ClassVar[bool] = True
+
+    x: FloatArray
+    support: Int64Array
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x, and the support as a vector of ones."""
+        members = np.zeros(self.x.size)
+        members[self.support] = 1.0
+        return (self.x, members)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``objective``, ``gradient`` and ``hessian`` (its upper triangle) of each client."""
+        gradients, hessians = mean_hessians(clients, self.x, self.support, which)
+        return {
+            "objective": clients.objectives(self.x, which),
+            "gradient": gradients,
+            "hessian": hessians,
+        }
+
+
+@dataclass(frozen=True)
+class ShiftedLasso(Request):
+    """Ask one client to minimize f_i(x) + (g − ∇f_i(x_t))·x + λ‖x‖₁ on its own rows.
+
+    Parameters
+    ----------
+    x
+        x_t.
+    gradient
+        g = ∇f(x_t), the ℓ2 term left out.
+    sparsity
+        τ: λ is the smallest that gives at most τ non-zeros.
+    solver
+        Place of the client.
+    """
+
+    of_everyone: ClassVar[bool] = True
+
+    x: FloatArray
+    gradient: FloatArray
+    sparsity: int
+    solver: int
+
+    def asked(self, taking_part: Int64Array) -> Int64Array:
+        """The one that solves."""
+        if self.solver >= taking_part.size:
+            raise OptionError(
+                f"solver is {self.solver}, but there are only {taking_part.size} clients; "
+                "they are counted from 0"
+            )
+        return taking_part[[self.solver]]
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x and the gradient."""
+        return (self.x, self.gradient)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``x``, the solution."""
+        own = clients.mean_gradients(self.x, which).mean(np.ones(1))
+        shift = self.gradient - own
+        solution = shifted_lasso(clients, int(which[0]), self.x, shift, self.sparsity)
+        return {"x": DenseStack(solution[None, :], self.x.shape)}
+
+
+@dataclass(frozen=True)
 class LocalSteps(Request):
     """Ask for K local gradient steps from x.
 
@@ -109,6 +217,8 @@ class LocalSteps(Request):
         Where the client takes the full gradient that corrects its mini-batch gradients (SVRG).
     seed, round
         With the client and the step they say which rows a mini-batch has.
+    with_objective
+        Have clients send f_i(x_t), too.
     """
 
     x: FloatArray
@@ -120,6 +230,7 @@ class LocalSteps(Request):
     snapshot: FloatArray | None = None
     seed: int = 0
     round: int = 0
+    with_objective: bool = False
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, and the snapshot where it is another vector."""
@@ -128,15 +239,21 @@ class LocalSteps(Request):
         return (self.x, self.snapshot)
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
-        """``x`` of each client after its steps."""
+        """``x`` of each client after its steps, and ``objective`` before them if asked for."""
+        moved = self._steps(clients, which)
+        if not self.with_objective:
+            return {"x": moved}
+        return {"x": moved, "objective": clients.objectives(self.x, which)}
+
+    def _steps(self, clients: Clients, which: Int64Array) -> Stack:
         threshold = None
         if self.sparsity is not None:
             threshold = self.sparsity.column_threshold(self.x.shape)
             if threshold is None:
-                return {"x": self._steps_with_any_projection(clients, which)}
+                return self._steps_with_any_projection(clients, which)
         kept = 0 if threshold is None else threshold.kept
         plan = self._plan(clients, kept)
-        return {"x": clients.local_steps(self.x, self.snapshot, plan, threshold, which)}
+        return clients.local_steps(self.x, self.snapshot, plan, threshold, which)
 
     def _plan(self, clients: Clients, kept: int) -> Plan:
         l2 = clients.loss.l2

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients.workers import Workers
-from fedsparse.data.federated import FederatedData
+from fedsparse.data.federated import Features, FederatedData
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss, coefficient_shape
 from fedsparse.sparsity import ColumnThreshold
@@ -56,6 +56,10 @@ class Clients(ABC):
     @abstractmethod
     def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
         """Largest eigenvalue of ZᵀZ/B of each client, by power iteration."""
+
+    @abstractmethod
+    def rows_of(self, client: int) -> tuple[Features, Int64Array | None]:
+        """A client's rows on the columns it has, and which these are (None: all)."""
 
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""

@@ -8,7 +8,7 @@ import numpy as np
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.blocks import DerivedBlocks
-from fedsparse.data.federated import FederatedData
+from fedsparse.data.federated import Features, FederatedData
 from fedsparse.kernels import columns, dense, gram, spectrum
 from fedsparse.kernels.columns import ColumnBlock
 from fedsparse.kernels.dense import DenseBlock, DenseRoom
@@ -168,6 +168,10 @@ class DenseClients(Clients):
                 self.data.counts[which[many]],
             )
         return values
+
+    def rows_of(self, client: int) -> tuple[Features, None]:
+        """A client's rows; it has all columns."""
+        return self._block.features[self.data.pointer[client] : self.data.pointer[client + 1]], None
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
         storage = self._columns.of(clients)

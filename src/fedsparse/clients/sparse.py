@@ -7,7 +7,7 @@ from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.clients.base import Clients, by_class
-from fedsparse.data.federated import FederatedData
+from fedsparse.data.federated import Features, FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
 from fedsparse.kernels.csr_steps import CsrRoom, Start
@@ -119,6 +119,21 @@ class SparseClients(Clients):
             self._entries[which],
         )
         return values
+
+    def rows_of(self, client: int) -> tuple[Features, Int64Array]:
+        """A client's rows in its own numbering, and the columns it numbers."""
+        own = csr.columns_of(self._block, client).astype(np.int64)
+        begin, end = self.data.pointer[client], self.data.pointer[client + 1]
+        first, last = self._block.row_pointer[begin], self._block.row_pointer[end]
+        rows = sparse.csr_array(
+            (
+                self._block.values[first:last],
+                self._block.numbers[first:last].astype(np.int64),
+                self._block.row_pointer[begin : end + 1] - first,
+            ),
+            shape=(int(end - begin), own.size),
+        )
+        return rows, own
 
     def _room_for(self, which: Int64Array, kept: int, support: int, classes: int) -> CsrRoom:
         """Room for answers of at most ``kept`` entries a class, if a client has so many columns."""

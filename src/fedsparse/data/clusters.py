@@ -16,6 +16,7 @@ from fedsparse.checks import check_count
 from fedsparse.data.checking import as_features, as_targets, check_finite
 from fedsparse.data.partition import seeded_generator
 from fedsparse.errors import DataError, OptionError
+from fedsparse.threads import one_thread
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,7 +121,7 @@ def _reduced(block: Any, seed: int) -> AnyArray:
 
     svd = TruncatedSVD(min(RANK, *block.shape), random_state=_random_state(seed))
     # Rows that are all alike have no variance, of which it would like to know the explained part.
-    with _one_thread(), np.errstate(divide="ignore", invalid="ignore"):
+    with one_thread(), np.errstate(divide="ignore", invalid="ignore"):
         reduced: AnyArray = normalize(svd.fit_transform(block))
     return reduced
 
@@ -131,7 +132,7 @@ def _k_means(rows: AnyArray, count: int, seed: int) -> Int64Array:
 
     k_means = KMeans(count, n_init=STARTS, random_state=_random_state(seed))
     try:
-        with _one_thread(), warnings.catch_warnings():
+        with one_thread(), warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             return np.asarray(k_means.fit_predict(rows), dtype=np.int64)
     except ConvergenceWarning:
@@ -157,16 +158,9 @@ def _t_sne(rows: AnyArray, seed: int) -> AnyArray:
         )
     perplexity = min(PERPLEXITY, (rows.shape[0] - 1) / 3)
     t_sne = TSNE(perplexity=perplexity, init="pca", random_state=_random_state(seed), n_jobs=1)
-    with _one_thread():
+    with one_thread():
         return np.asarray(t_sne.fit_transform(rows), dtype=np.float64)
 
 
 def _random_state(seed: int) -> np.random.RandomState:
     return np.random.RandomState(seeded_generator(seed).bit_generator)
-
-
-def _one_thread() -> Any:
-    """Sums over threads differ in their last bits from call to call, and clusters may follow."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)

@@ -1,0 +1,249 @@
+"""Second derivatives that clients send: exact, the same whoever asks, as short as their data."""
+
+import numpy as np
+import pytest
+
+import fedsparse as fs
+from fedsparse import wire
+from fedsparse.algorithms import EDSL
+from fedsparse.answers import Answers
+from fedsparse.clients.curvature import from_triangle, triangle_index, triangle_size
+from fedsparse.engines import LocalEngine
+from tests import oracle
+from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
+
+ONE_SCORE = ("squared", "logistic")
+WIDTH = 24
+SUPPORT = np.array([0, 2, 3, 11, 17, 23])
+
+
+def hessian(Z, x, loss):
+    """Second derivatives of a client's mean loss, straight from the definition."""
+    probability = 1.0 / (1.0 + np.exp(-(Z @ x)))
+    curvature = {"squared": np.full(len(Z), 2.0), "logistic": probability * (1.0 - probability)}
+    return sum(c * np.outer(z, z) for c, z in zip(curvature[loss], Z, strict=True)) / len(Z)
+
+
+def somewhere(seed=5):
+    """A point with zeros and numbers of either sign."""
+    random = np.random.default_rng(seed)
+    return random.standard_normal(WIDTH) * (random.random(WIDTH) < 0.4)
+
+
+def lacking_columns(loss):
+    """Ragged clients; the first has only columns 2 to 5, the last none at all."""
+    clients = clients_for(loss)
+    clients[0][0][:, :2] = 0.0
+    clients[0][0][:, 6:] = 0.0
+    clients[-1][0][:] = 0.0
+    return clients
+
+
+def ask(request, data, loss, *, which=None, threads=1):
+    engine = LocalEngine(data, LOSS_OBJECTS[loss], threads)
+    try:
+        return engine.ask(request, np.arange(len(data)) if which is None else np.array(which))
+    finally:
+        engine.close()
+
+
+def vectors_of(stack, count):
+    """The vector of each client; adding 0 turns −0, which the others' weights of 0 may leave."""
+    return [stack.mean(one) + 0.0 for one in np.eye(count)]
+
+
+def assert_close(values, expected):
+    """Equal to 1e-12 of the largest entry."""
+    scale = np.abs(expected).max(initial=0.0)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12 * scale)
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+class TestValues:
+    @pytest.fixture
+    def clients(self, loss, dtype):
+        """In numbers that the data type holds exactly, so that only sums can differ."""
+        return [(Z.astype(dtype).astype(float), y) for Z, y in lacking_columns(loss)]
+
+    def test_slopes_equal_the_definition(self, clients, loss, storage, dtype):
+        x = somewhere()
+        answer = ask(fs.Slopes(x), federate(clients, storage, dtype), loss)
+        gradients = vectors_of(answer["gradient"], len(clients))
+        diagonals = vectors_of(answer["diagonal"], len(clients))
+        for place, (Z, y) in enumerate(clients):
+            assert_close(answer["objective"][place], oracle.loss_value(Z, y, x, loss, 0.05))
+            assert_close(gradients[place], oracle.gradient(Z, y, x, loss, 0.0))
+            assert_close(diagonals[place], np.diag(hessian(Z, x, loss)))
+
+    @pytest.mark.parametrize("support", [SUPPORT, SUPPORT[:1], np.arange(WIDTH), SUPPORT[:0]])
+    def test_curvature_equals_the_definition(self, clients, loss, storage, dtype, support):
+        x = somewhere()
+        answer = ask(fs.Curvature(x, support), federate(clients, storage, dtype), loss)
+        gradients = vectors_of(answer["gradient"], len(clients))
+        triangles = vectors_of(answer["hessian"], len(clients))
+        for place, (Z, y) in enumerate(clients):
+            assert_close(answer["objective"][place], oracle.loss_value(Z, y, x, loss, 0.05))
+            assert_close(gradients[place], oracle.gradient(Z, y, x, loss, 0.0)[support])
+            expected = hessian(Z, x, loss)[np.ix_(support, support)]
+            assert_close(from_triangle(triangles[place], support.size), expected)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_second_derivatives_of_certain_rows_are_small_but_not_lost(storage):
+    """p (1 − p) = e^{-|s|} where 1 − p would round to nothing."""
+    data = federate([(np.array([[1.0]]), np.array([1.0]))], storage)
+    for score in (-60.0, 60.0, 700.0):
+        answer = ask(fs.Slopes(np.array([score])), data, "logistic")
+        assert answer["diagonal"].mean(np.ones(1))[0] == pytest.approx(np.exp(-abs(score)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_a_triangle_holds_each_pair_once_row_by_row(size):
+    row, column = np.triu_indices(size)
+    assert triangle_index(row, column, size).tolist() == list(range(triangle_size(size)))
+    matrix = np.arange(size * size, dtype=float).reshape(size, size)
+    symmetric = matrix + matrix.T
+    assert np.array_equal(from_triangle(symmetric[row, column], size), symmetric)
+
+
+# ---------------------------------------------------------------- the same bits for everyone
+
+
+REQUESTS = {
+    "Slopes": fs.Slopes(somewhere()),
+    "Curvature": fs.Curvature(somewhere(), SUPPORT),
+    "LocalSteps": fs.LocalSteps(somewhere(), 3, 0.1, with_objective=True),
+}
+
+
+def bits(answer, count):
+    """All that is in an answer, by field."""
+    return {
+        name: field.tobytes()
+        if isinstance(field, np.ndarray)
+        else [vector.tobytes() for vector in vectors_of(field, count)]
+        for name, field in answer.items()
+    }
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+@pytest.mark.parametrize("name", REQUESTS)
+class TestSameBits:
+    def test_a_client_alone_answers_as_it_does_among_others(self, name, loss, storage):
+        data = federate(lacking_columns(loss), storage)
+        whole = ask(REQUESTS[name], data, loss)
+        for place in range(len(data)):
+            alone = bits(ask(REQUESTS[name], data.client(place), loss), 1)
+            for field, values in whole.items():
+                if isinstance(values, np.ndarray):
+                    assert alone[field] == values[place : place + 1].tobytes()
+                else:
+                    assert alone[field] == [vectors_of(values, len(data))[place].tobytes()]
+
+    def test_threads_and_earlier_questions_change_nothing(self, name, loss, storage):
+        data = federate(clients_for(loss, rows=(5, 9, 30, 6, 1, 12, 40)), storage)
+        expected = bits(ask(REQUESTS[name], data, loss, threads=1), len(data))
+        engine = LocalEngine(data, LOSS_OBJECTS[loss], 2)
+        everyone = np.arange(len(data))
+        for _ in range(3):  # every other call goes through the clients backwards
+            assert bits(engine.ask(REQUESTS[name], everyone), len(data)) == expected
+        engine.close()
+
+    def test_only_the_clients_asked_answer_in_the_order_asked(self, name, loss, storage):
+        data = federate(lacking_columns(loss), storage)
+        which = [2, 0]
+        some = ask(REQUESTS[name], data, loss, which=which)
+        alone = [bits(ask(REQUESTS[name], data.client(place), loss), 1) for place in which]
+        for field, values in bits(some, 2).items():
+            if isinstance(values, bytes):
+                assert values == b"".join(one[field] for one in alone)
+            else:
+                assert values == [vector for one in alone for vector in one[field]]
+
+
+# ---------------------------------------------------------------- what travels
+
+
+def encoded(values, indices, length):
+    """Bytes of one sparse vector."""
+    pointer = np.array([0, indices.size])
+    return int(wire.encoded_sizes(pointer, indices, values, length)[0])
+
+
+class TestBytes:
+    def test_csr_slopes_hold_only_the_columns_of_the_client(self):
+        clients = lacking_columns("logistic")
+        answer = ask(fs.Slopes(somewhere()), federate(clients, "csr"), "logistic", which=[0])
+        own = np.flatnonzero(clients[0][0].any(axis=0))
+        diagonal = np.diag(hessian(clients[0][0], somewhere(), "logistic"))
+        assert answer["diagonal"].indices.tolist() == own.tolist()
+        assert answer["diagonal"].encoded_bytes() == encoded(diagonal[own], own, WIDTH)
+
+    def test_csr_curvature_holds_only_pairs_of_columns_of_the_client(self):
+        clients = lacking_columns("squared")
+        request = fs.Curvature(somewhere(), SUPPORT)
+        answer = ask(request, federate(clients, "csr"), "squared", which=[0])
+        places = np.flatnonzero(clients[0][0][:, SUPPORT].any(axis=0))
+        assert answer["gradient"].indices.tolist() == places.tolist()
+        row, column = np.triu_indices(places.size)
+        length = triangle_size(SUPPORT.size)
+        pairs = triangle_index(places[row], places[column], SUPPORT.size)
+        own = SUPPORT[places]
+        values = hessian(clients[0][0], somewhere(), "squared")[own[row], own[column]]
+        assert answer["hessian"].indices.tolist() == pairs.tolist()
+        assert answer["hessian"].encoded_bytes() == encoded(values, pairs, length)
+
+    def test_a_client_without_columns_sends_next_to_nothing(self):
+        data = federate(lacking_columns("squared"), "csr")
+        answer = ask(fs.Slopes(somewhere()), data, "squared", which=[3])
+        nothing = encoded(np.empty(0), np.empty(0, dtype=np.int64), WIDTH)
+        assert answer["diagonal"].encoded_bytes() == nothing
+
+    @pytest.mark.parametrize("storage", STORAGES)
+    def test_an_objective_travels_in_eight_bytes(self, storage):
+        data = federate(clients_for("squared"), storage)
+        plain = fs.LocalSteps(somewhere(), 2, 0.01)
+        with_objective = fs.LocalSteps(somewhere(), 2, 0.01, with_objective=True)
+        everyone = np.arange(len(data))
+        sizes = [
+            Answers(ask(request, data, "squared"), everyone, np.full(4, 0.25)).encoded_bytes()
+            for request in (plain, with_objective)
+        ]
+        assert sizes[1] - sizes[0] == 8 * len(data)
+
+    def test_a_support_travels_down_beside_x(self):
+        x = somewhere()
+        members = np.zeros(WIDTH)
+        members[SUPPORT] = 1.0
+        expected = len(wire.encode(x)) + len(wire.encode(members))
+        assert fs.Curvature(x, SUPPORT).encoded_bytes() == expected
+        assert fs.Slopes(x).encoded_bytes() == len(wire.encode(x))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        fs.FedSplice(3),
+        fs.FedHT(3, refit=True),
+        fs.FedIterHT(3, refit=True),
+        fs.DistributedIHT(3, refit=True),
+        EDSL(3),
+    ],
+    ids=lambda algorithm: type(algorithm).__name__,
+)
+def test_softmax_is_refused_before_any_work(algorithm, monkeypatch):
+    def work(*_):
+        raise AssertionError("a client was asked")
+
+    monkeypatch.setattr(LocalEngine, "ask", work)
+    with pytest.raises(fs.OptionError, match=r"works? with the squared and the logistic loss"):
+        fs.run(algorithm, federate(clients_for("softmax")), loss="softmax")
