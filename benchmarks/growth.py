@@ -34,7 +34,7 @@ def measure(name, width):
     del clients
     algorithm = getattr(fs, name)(TAU, local_steps=10, step_size=1.0)
     engine = LocalEngine(data, fs.Logistic(), 2)
-    state = algorithm.start(engine.shape, 0)
+    state = algorithm.start(engine.shape, 0, engine.loss)
     everyone = np.arange(len(data))
     weights = algorithm.client_weights(engine.counts)
     client_times, server_times = [], []

@@ -56,7 +56,7 @@ def our_seconds(engine, algorithm):
     """
     everyone = np.arange(engine.counts.size)
     weights = algorithm.client_weights(engine.counts)
-    state = algorithm.start(engine.shape, 0)
+    state = algorithm.start(engine.shape, 0, engine.loss)
     times = []
     for _ in range(OUR_ROUNDS):
         began = time.perf_counter()

@@ -144,7 +144,7 @@ def rounds_of(algorithm, data, loss, rounds):
     """Every request of a run with the vector each client answers, none for numbers."""
     engine = LocalEngine(data, LOSS_OBJECTS[loss], 1)
     everyone = np.arange(len(data))
-    state = algorithm.start(engine.shape, 0)
+    state = algorithm.start(engine.shape, 0, LOSS_OBJECTS[loss])
     while state.round < rounds:
         request = algorithm.request(state)
         fields = engine.ask(request, everyone)

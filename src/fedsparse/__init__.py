@@ -2,6 +2,7 @@
 
 from fedsparse import datasets
 from fedsparse.algorithms import (
+    EDSL,
     GDHT,
     HSGHT,
     SGDHT,
@@ -12,6 +13,7 @@ from fedsparse.algorithms import (
     FedHT,
     FedIterHT,
     FedProx,
+    FedSplice,
     GrowingBatch,
     State,
 )
@@ -19,13 +21,15 @@ from fedsparse.answers import Answers
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import CheckpointError, DataError, DivergenceWarning, OptionError
 from fedsparse.losses import Logistic, Softmax, SquaredError
-from fedsparse.requests import Describe, Evaluate, Gradient, LocalSteps
+from fedsparse.path import sparsity_path
+from fedsparse.requests import Curvature, Describe, Evaluate, Gradient, LocalSteps, Slopes
 from fedsparse.result import Result
 from fedsparse.run import run
 from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
 from fedsparse.version import __version__
 
 __all__ = [
+    "EDSL",
     "GDHT",
     "HSGHT",
     "SGDHT",
@@ -33,6 +37,7 @@ __all__ = [
     "Algorithm",
     "Answers",
     "CheckpointError",
+    "Curvature",
     "DataError",
     "Describe",
     "DistributedIHT",
@@ -42,6 +47,7 @@ __all__ = [
     "FedHT",
     "FedIterHT",
     "FedProx",
+    "FedSplice",
     "FederatedData",
     "Gradient",
     "GrowingBatch",
@@ -50,6 +56,7 @@ __all__ = [
     "LowRank",
     "OptionError",
     "Result",
+    "Slopes",
     "Softmax",
     "SquaredError",
     "State",
@@ -60,4 +67,5 @@ __all__ = [
     "datasets",
     "hard_threshold",
     "run",
+    "sparsity_path",
 ]

@@ -28,23 +28,22 @@ class Result:
         The classes that labels stand for, None for regression.
     records
         The history as plain records.
+    objective
+        f at ``coef``. Where an algorithm returns the best x it has seen, this may be lower than
+        the last row of the history.
     """
 
     coef: FloatArray
     diverged: bool
     classes: AnyArray | None
     records: tuple[Record, ...]
+    objective: float
 
     @property
     def support(self) -> Int64Array:
         """Features with a non-zero coefficient, for any class."""
         used = self.coef if self.coef.ndim == 1 else np.abs(self.coef).max(axis=1)
         return np.flatnonzero(used)
-
-    @property
-    def objective(self) -> float:
-        """f at ``coef``."""
-        return self.records[-1].objective
 
     @cached_property
     def history(self) -> "polars.DataFrame":
@@ -55,6 +54,6 @@ class Result:
         last = self.records[-1]
         ending = ", diverged" if self.diverged else ""
         return (
-            f"Result(objective={self.objective:.6g}, nonzeros={last.nonzeros}, "
+            f"Result(objective={self.objective:.6g}, nonzeros={np.count_nonzero(self.coef)}, "
             f"rounds={last.round}{ending})"
         )

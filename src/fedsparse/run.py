@@ -160,7 +160,7 @@ class _Run:
         self._check_participation()
         loaded = saver.load(rounds) if saver else None
         if loaded is None:
-            start = algorithm.start(engine.shape, seed)
+            start = algorithm.start(engine.shape, seed, engine.loss)
             self._progress = Progress(start, start)
             self._record(self._objective(start.x))
         else:
@@ -174,7 +174,7 @@ class _Run:
         """Go on until all rounds are made or the run diverges."""
         diverged = False
         try:
-            while self._progress.state.round < self._rounds and not diverged:
+            while not (diverged or self._is_over()):
                 diverged = not self._advance(evaluate_every)
             if self._progress.records[-1].round < self._progress.state.round:
                 self._record(self._objective(self._progress.state.x))
@@ -182,9 +182,23 @@ class _Run:
             self._save()
             raise
         self._save()
-        progress = self._progress
-        self._warn_if_worse_than_nothing(diverged)
-        return Result(progress.state.x, diverged, self._engine.classes, tuple(progress.records))
+        x, objective = self._best()
+        if not diverged:
+            self._warn_if_worse_than_nothing(objective)
+        records = tuple(self._progress.records)
+        return Result(x, diverged, self._engine.classes, records, objective)
+
+    def _best(self) -> tuple[FloatArray, float]:
+        """The last x and its objective, or a better one that the algorithm remembers."""
+        state, last = self._progress.state, self._progress.records[-1]
+        known = self._algorithm.best_known(state)
+        if known is not None and known[1] < last.objective:
+            return known
+        return state.x, last.objective
+
+    def _is_over(self) -> bool:
+        state = self._progress.state
+        return state.round >= self._rounds or self._algorithm.is_done(state)
 
     def _advance(self, evaluate_every: int) -> bool:
         """One request and its answers; False, and the state stays, if they blew up."""
@@ -192,7 +206,7 @@ class _Run:
         before = progress.state
         began = time.perf_counter()
         request = self._algorithm.request(before)
-        which = self._everyone if request.of_everyone else self._participants(before)
+        which = request.asked(self._everyone if request.of_everyone else self._participants(before))
         weights = self._weights[which] / self._weights[which].sum()
         with np.errstate(all="ignore"):  # what is not finite is looked for here
             answers = Answers(self._engine.ask(request, which), which, weights)
@@ -208,7 +222,8 @@ class _Run:
         is_last = after.round == self._rounds
         is_due = is_new and (after.round % evaluate_every == 0 or is_last)
         objective = self._objective(after.x) if is_due else None
-        if objective is not None and not self._is_plausible(objective):
+        is_guarded = self._algorithm.best_known(after) is not None
+        if objective is not None and not self._is_plausible(objective, is_guarded):
             return self._give_up(f"the objective reached {objective:.3g}")
         advanced = Progress(
             after,
@@ -227,8 +242,13 @@ class _Run:
             self._save()
         return True
 
-    def _is_plausible(self, objective: float) -> bool:
-        """Whether the objective is a number and not far above where the run began."""
+    def _is_plausible(self, objective: float, is_guarded: bool) -> bool:
+        """Whether the objective is a number and not far above where the run began.
+
+        An algorithm that remembers its best x comes back from far above by itself.
+        """
+        if is_guarded:
+            return bool(np.isfinite(objective))
         return objective <= _HOPELESS * max(self._progress.records[0].objective, 1e-300)
 
     def _give_up(self, reason: str) -> bool:
@@ -244,9 +264,9 @@ class _Run:
         )
         return False
 
-    def _warn_if_worse_than_nothing(self, diverged: bool) -> None:
-        first, last = self._progress.records[0].objective, self._progress.records[-1].objective
-        if last > first and not diverged:
+    def _warn_if_worse_than_nothing(self, last: float) -> None:
+        first = self._progress.records[0].objective
+        if last > first:
             self._warn(f"ended with an objective of {last:.3g}, above the {first:.3g} of x = 0.")
 
     def _warn(self, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from fedsparse.algorithms.averaging import FedAvg, FedProx
 from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.edsl import EDSL
 from fedsparse.algorithms.hard_thresholding import (
     GDHT,
     HSGHT,
@@ -12,8 +13,10 @@ from fedsparse.algorithms.hard_thresholding import (
     FedIterHT,
 )
 from fedsparse.algorithms.options import GrowingBatch
+from fedsparse.algorithms.splicing import FedSplice
 
 __all__ = [
+    "EDSL",
     "GDHT",
     "HSGHT",
     "SGDHT",
@@ -24,6 +27,7 @@ __all__ = [
     "FedHT",
     "FedIterHT",
     "FedProx",
+    "FedSplice",
     "GrowingBatch",
     "State",
 ]

@@ -2,8 +2,7 @@
 
 FedAvg: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data,
 AISTATS 2017. FedProx: Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020.
-The extrapolated server step: Jhunjhunwala, Wang & Joshi, FedExP, ICLR 2023. Variance reduction:
-Johnson & Zhang, SVRG, NeurIPS 2013.
+Variance reduction: Johnson & Zhang, SVRG, NeurIPS 2013.
 """
 
 from dataclasses import dataclass
@@ -21,9 +20,11 @@ from fedsparse.algorithms.options import (
     check_step_size,
     scheduled,
 )
+from fedsparse.algorithms.server_steps import Adaptive, adaptive_step, extrapolation
 from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count, check_not_negative
+from fedsparse.errors import OptionError
 from fedsparse.requests import Describe, LocalSteps, Request
 from fedsparse.sparsity import Sparsity
 from fedsparse.stacks import squared_norm
@@ -48,7 +49,8 @@ class FedAvg(Algorithm):
         takes the snapshot anew every round; a number m keeps it for m rounds.
     server_step
         η in x_{t+1} = x_t + η (average − x_t): a number, or ``"extrapolated"`` for
-        η = max(1, Σ p_i ‖Δ_i‖² / (2 ‖Σ p_i Δ_i‖²)) with Δ_i = x_i − x_t.
+        η = max(1, Σ p_i ‖Δ_i‖² / (2 ‖Σ p_i Δ_i‖²)) with Δ_i = x_i − x_t, or ``"adaptive"`` for the
+        same with a safeguard, after which the best x is returned (see `server_steps`).
     clients_per_round, weights
         See `Algorithm`.
 
@@ -72,6 +74,11 @@ class FedAvg(Algorithm):
         check_step_size(self.step_size)
         check_batch_size(self.batch_size)
         check_server_step(self.server_step)
+        if self.server_step == "adaptive" and self.clients_per_round is not None:
+            raise OptionError(
+                'server_step="adaptive" compares objectives of all clients; leave '
+                'clients_per_round out or use server_step="extrapolated"'
+            )
         if not isinstance(self.variance_reduction, bool):
             check_count("variance_reduction", self.variance_reduction)
 
@@ -89,26 +96,35 @@ class FedAvg(Algorithm):
             snapshot=self._snapshot(state),
             seed=state.seed,
             round=state.round,
+            with_objective=self.server_step == "adaptive",
         )
 
     def update(self, state: State, answers: Answers) -> State:
         """Move to the projected average."""
         if "smoothness" in answers.fields:
             return state.remember(smoothness=answers.numbers("smoothness").max(keepdims=True))
-        moved = self._server_step(state, answers)
-        state = state.remember(**self._kept_snapshot(state))
+        moved, memory = self._server_step(state, answers)
+        state = state.remember(**memory, **self._kept_snapshot(state))
         return state.step(self._project(moved), self.local_steps)
 
-    def _server_step(self, state: State, answers: Answers) -> FloatArray:
-        """x_t + η (average − x_t)."""
+    def _server_step(
+        self, state: State, answers: Answers
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """x_t + η (average − x_t), and what to remember."""
         average = answers.mean("x")
         if self.server_step == 1.0:
-            return average
+            return average, {}
         change = average - state.x
+        if not isinstance(self.server_step, str):
+            return state.x + self.server_step * change, {}
+        spread = float(np.sum(answers.weights * answers.squared_distances("x", state.x)))
+        step = extrapolation(spread, squared_norm(change))
         if self.server_step == "extrapolated":
-            spread = float(np.sum(answers.weights * answers.squared_distances("x", state.x)))
-            return state.x + extrapolation(spread, squared_norm(change)) * change
-        return state.x + self.server_step * change
+            return state.x + step * change, {}
+        objective = answers.average("objective")
+        known = Adaptive.recall(state.memory)
+        moved, known = adaptive_step(known, state.x, objective, step * change)
+        return moved, known.as_memory()
 
     def _step_size_in(self, state: State) -> float:
         if self.step_size == "auto":
@@ -178,21 +194,3 @@ class FedProx(FedAvg):
 
     def _proximal(self) -> float:
         return self.proximal
-
-
-def extrapolation(spread: float, change: float) -> float:
-    """η of the extrapolated server step.
-
-    Parameters
-    ----------
-    spread
-        Σ p_i ‖Δ_i‖².
-    change
-        ‖Σ p_i Δ_i‖².
-
-    Examples
-    --------
-    >>> extrapolation(8.0, 2.0), extrapolation(1.0, 1.0)
-    (2.0, 1.0)
-    """
-    return max(1.0, spread / (2.0 * change)) if change > 0 else 1.0

@@ -11,6 +11,7 @@ from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
+from fedsparse.losses import Loss
 from fedsparse.requests import Request
 
 Weights = Literal["uniform", "samples"] | Sequence[float] | FloatArray
@@ -94,7 +95,7 @@ class Algorithm(ABC):
                 f"not {self.weights!r}"
             )
 
-    def start(self, shape: tuple[int, ...], seed: int) -> State:
+    def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
         """The state before the first round: x_0 = 0."""
         return State(x=np.zeros(shape, order="F"), seed=seed)
 
@@ -105,6 +106,16 @@ class Algorithm(ABC):
     @abstractmethod
     def update(self, state: State, answers: Answers) -> State:
         """The state after their answers."""
+
+    def best_known(self, state: State) -> tuple[FloatArray, float] | None:
+        """The best x whose objective the server has learned, if the algorithm returns that one."""
+        if "best_objective" not in state.memory:
+            return None
+        return state.memory["best"], float(state.memory["best_objective"][0])
+
+    def is_done(self, state: State) -> bool:
+        """Whether more rounds would change nothing."""
+        return False
 
     def divergence_advice(self) -> str:
         """What a user can do when a run diverges."""

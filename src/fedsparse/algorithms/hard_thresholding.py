@@ -12,11 +12,24 @@ and differ in K and in where H_τ is applied. The local loop is `fedsparse.reque
 """
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from fedsparse.algorithms.averaging import FedAvg
 from fedsparse.algorithms.base import State
 from fedsparse.algorithms.options import GrowingBatch
+from fedsparse.algorithms.refit import (
+    begin_refit,
+    confirmed,
+    is_refitting,
+    refit_options,
+    refit_request,
+    refit_update,
+)
+from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
+from fedsparse.errors import OptionError
+from fedsparse.losses import Loss
+from fedsparse.requests import Request
 from fedsparse.sparsity import Sparsity, as_sparsity
 
 
@@ -28,6 +41,9 @@ class FedHT(FedAvg):
     ----------
     sparsity
         τ, per class for softmax; or a constraint such as `TopKGroups`.
+    refit
+        Follow every round by a Newton refit on the support: one more round for the squared loss,
+        up to three for the logistic loss.
     local_steps, step_size, batch_size, variance_reduction, server_step
         K, γ, b and more: see `FedAvg`.
 
@@ -40,16 +56,39 @@ class FedHT(FedAvg):
     """
 
     sparsity: int | Sparsity
+    refit: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
 
-    def start(self, shape: tuple[int, ...], seed: int) -> State:
+    def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
         """The state before the first round; a constraint that does not fit is refused here."""
-        state = super().start(shape, seed)
+        state = super().start(shape, seed, loss)
         self._project(state.x)
-        return state
+        if not self.refit:
+            return state
+        if len(shape) > 1:
+            raise OptionError(
+                "refit=True works with the squared and the logistic loss; leave it out for softmax"
+            )
+        return state.remember(**refit_options(loss))
+
+    def request(self, state: State) -> Request:
+        """Ask for local steps, or for the curvature that a refit needs."""
+        return refit_request(state) if is_refitting(state) else super().request(state)
+
+    def update(self, state: State, answers: Answers) -> State:
+        """Move to the projected average, or refit."""
+        if is_refitting(state):
+            return refit_update(state, answers)
+        moved = super().update(state, answers)
+        return begin_refit(moved) if self.refit and moved.round > state.round else moved
+
+    def best_known(self, state: State) -> tuple[FloatArray, float] | None:
+        """The best x of the adaptive step, or the one before a step not confirmed yet."""
+        known = [super().best_known(state), confirmed(state)]
+        return min((each for each in known if each is not None), key=itemgetter(1), default=None)
 
     def _project(self, x: FloatArray) -> FloatArray:
         return as_sparsity(self.sparsity, x.shape).project(x)

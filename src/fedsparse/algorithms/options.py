@@ -11,8 +11,8 @@ from fedsparse.errors import OptionError
 StepSize = float | Literal["auto"] | Callable[[int], float]
 """γ: a number, ``"auto"`` for 1/max l_i, or a schedule from the round t = 0, 1, … to a number."""
 
-ServerStep = float | Literal["extrapolated"]
-"""η: a number, or ``"extrapolated"`` for the rule of FedExP."""
+ServerStep = float | Literal["extrapolated", "adaptive"]
+"""η: a number, ``"extrapolated"`` for FedExP's rule, ``"adaptive"`` for it with a safeguard."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ def check_step_size(step_size: StepSize) -> None:
 
 
 def check_server_step(server_step: ServerStep) -> None:
-    """A positive number or ``"extrapolated"``."""
-    if not (isinstance(server_step, str) and server_step == "extrapolated"):
-        _check_positive("server_step", server_step, '"extrapolated"')
+    """A positive number, ``"extrapolated"`` or ``"adaptive"``."""
+    if not (isinstance(server_step, str) and server_step in ("extrapolated", "adaptive")):
+        _check_positive("server_step", server_step, '"extrapolated" or "adaptive"')
 
 
 def check_batch_size(batch_size: BatchSize) -> None:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.losses import Loss
 from fedsparse.requests import Fields, Request
 
 
@@ -11,6 +12,8 @@ class Engine(ABC):
 
     Attributes
     ----------
+    loss
+        What is minimized.
     counts
         Rows of each client.
     shape
@@ -19,6 +22,7 @@ class Engine(ABC):
         The classes that labels stand for, None for regression.
     """
 
+    loss: Loss
     counts: Int64Array
     shape: tuple[int, ...]
     classes: AnyArray | None

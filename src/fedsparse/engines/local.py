@@ -21,6 +21,7 @@ class LocalEngine(Engine):
 
     def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
         self._clients = open_clients(data, loss, threads)
+        self.loss = loss
         self.counts = data.counts
         self.shape = self._clients.shape
         self.classes = self._clients.classes

@@ -166,7 +166,7 @@ def _iterates(
     everyone = np.arange(len(data))
     weights = algorithm.client_weights(data.counts)
     try:
-        state = algorithm.start(engine.shape, seed=0)
+        state = algorithm.start(engine.shape, 0, loss)
         yield state.x
         while state.round < rounds:
             before = state.round
