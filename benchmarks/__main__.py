@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks [speed growth …]``."""
+"""Run all short benchmarks, or those named: ``python -m benchmarks [speed growth …]``.
+
+``python -m benchmarks rounds [options]`` takes hours and has options of its own.
+"""
 
 import sys
 
@@ -15,9 +18,14 @@ BENCHMARKS = {
 
 def main() -> int:
     chosen = sys.argv[1:] or list(BENCHMARKS)
+    if chosen[0] == "rounds":
+        from benchmarks.rounds.command import main as rounds
+
+        rounds(chosen[1:])
+        return 0
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
-        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}, rounds")
         return 2
     for name in chosen:
         BENCHMARKS[name]()
