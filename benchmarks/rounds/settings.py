@@ -13,9 +13,9 @@ BEST = {
         Method("FedIter-HT", "plain", 5, 0.001),
     ),
     "simulation-2": (
-        Method("Distributed-IHT", "plain", 1, 0.03),
-        Method("Fed-HT", "plain", 10, 0.01),
-        Method("FedIter-HT", "plain", 10, 0.01),
+        Method("Distributed-IHT", "plain", 1, 0.01),
+        Method("Fed-HT", "plain", 10, 0.03),
+        Method("FedIter-HT", "plain", 10, 0.001),
     ),
     "e2006": (
         Method("Distributed-IHT", "plain", 1, 10),
