@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-rounds clean
 
 demo: $(READY)
 	$(BIN)/fedsparse demo
@@ -18,6 +18,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Compares with solvers that are no dependency of fedsparse; takes about an hour.
+bench-rounds: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m benchmarks rounds
 
 clean:
 	rm -rf .venv

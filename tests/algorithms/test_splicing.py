@@ -15,6 +15,7 @@ ONE_SCORE = ("squared", "logistic")
 TAU = 5
 ROUNDS = 100
 
+
 def splice(clients, sparsity=TAU, *, loss="squared", storage="dense", rounds=ROUNDS, **options):
     algorithm = fs.FedSplice(sparsity, **options)
     data = federate(clients, storage)

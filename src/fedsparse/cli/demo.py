@@ -49,7 +49,7 @@ def demo(
         "fedsparse-demo"
     ),
 ) -> None:
-    """Compare six methods on simulated clients and draw their progress."""
+    """Compare eight methods on simulated clients and draw their progress."""
     ready_folder(out)
     with Bar() as bar:
         results = _run_all(rounds, seed, bar)
@@ -91,7 +91,7 @@ def _compile(methods: dict[str, "Algorithm"]) -> None:
 
 
 def _methods() -> dict[str, "Algorithm"]:
-    """Set up the paper's algorithms and their extrapolated variants."""
+    """Set up the paper's algorithms, variants that need fewer rounds, and FedSplice."""
     import fedsparse as fs
 
     return {
@@ -105,6 +105,10 @@ def _methods() -> dict[str, "Algorithm"]:
         "FedIter-HT, extrapolated": fs.FedIterHT(
             SPARSITY, local_steps=LOCAL_STEPS, server_step="extrapolated"
         ),
+        "FedIter-HT, adaptive": fs.FedIterHT(
+            SPARSITY, local_steps=LOCAL_STEPS, server_step="adaptive"
+        ),
+        "FedSplice": fs.FedSplice(SPARSITY),
     }
 
 
@@ -132,7 +136,8 @@ def _settings(rounds: int, seed: int) -> dict[str, str]:
         "Local steps K": f"{LOCAL_STEPS}; 1 for {REFERENCE}",
         "Step size γ": f"{REFERENCE_STEP} for {REFERENCE}, else auto: 1 / max lᵢ, where lᵢ is "
         "the smoothness of client i",
-        "Server step": "1, or extrapolated: η = max(1, Σ pᵢ‖Δᵢ‖² / (2‖Σ pᵢΔᵢ‖²))",
+        "Server step": "1, or extrapolated: η = max(1, Σ pᵢ‖Δᵢ‖² / (2‖Σ pᵢΔᵢ‖²)), or adaptive: "
+        "extrapolated with momentum and a safeguard",
         "fedsparse": __version__,
     }
 
