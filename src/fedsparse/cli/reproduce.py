@@ -23,12 +23,7 @@ FOLDER = "fedsparse-reproduction"
 
 
 def reproduce(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="simulation-1, simulation-2, e2006, rcv1, mnist, all, or the path of a TOML file."
-        ),
-    ] = "all",
+    name: Annotated[str, typer.Argument()] = "all",
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in minutes.")] = False,
     out: Annotated[
         Path | None,
@@ -39,7 +34,8 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's experiments: tables, figures, a page and a verdict on each claim.
 
-    Runs that are finished are kept in the folder: an interrupted reproduction goes on where it was.
+    NAME is simulation-1, simulation-2, e2006, rcv1, mnist, all, or the path of a TOML file of your
+    own. Finished runs are kept in the folder: an interrupted reproduction goes on where it was.
     """
     from fedsparse.experiments.reproduction import ALL, names_of, reproduce, save_tables
     from fedsparse.experiments.store import Store

@@ -24,9 +24,7 @@ SUPREMUM_NOTE = (
 
 
 def theory(
-    dataset: Annotated[
-        str, typer.Argument(help="simulation-1, simulation-2, e2006, rcv1 or mnist.")
-    ],
+    dataset: Annotated[str, typer.Argument()],
     sparsity: Annotated[
         int | None, typer.Option(min=2, help="τ; the experiment's own by default.")
     ] = None,
@@ -39,7 +37,10 @@ def theory(
     ] = 1e-3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and sampled supports.")] = 0,
 ) -> None:
-    """Set the paper's theorems beside measured convergence."""
+    """Set the paper's theorems beside measured convergence.
+
+    DATASET is simulation-1, simulation-2, e2006, rcv1 or mnist.
+    """
     screen = Console(stderr=True)
     with screen.status("loading the data") as status:  # shown on a terminal only
         from fedsparse.experiments import load_experiment
