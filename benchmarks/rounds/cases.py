@@ -130,27 +130,28 @@ def text_problem(
 
 
 def alike_and_different(seed: int) -> Iterator[Case]:
-    """Simulation I as it is drawn, and its rows dealt out evenly, so that sites are alike."""
-    different = load_experiment("simulation-1").problem(seed)
-    yield split_case("simulation-1", "simulation-1, non-IID", different)
-    yield split_case("simulation-1, IID", "simulation-1, IID", dealt_out(different, seed))
+    """Simulation I on ten sites of 1,000 rows: ten of its clients each, or rows at random."""
+    drawn = load_experiment("simulation-1").problem(seed)
+    samples = drawn.data.samples
+    by_client = np.arange(samples) * SPLIT_SITES // samples
+    at_random = iid(samples, clients=SPLIT_SITES, seed=seed)
+    yield split_case("ten sites, non-IID", given_to(drawn, by_client, "ten clients a site"))
+    yield split_case("ten sites, IID", given_to(drawn, at_random, "rows at random"))
 
 
-def split_case(settings: str, name: str, problem: Problem) -> Case:
+def split_case(name: str, problem: Problem) -> Case:
     entries = [
-        methods.baseline(settings, problem),
+        methods.baseline("simulation-1", problem),
         methods.edsl(problem, refit=True),
         methods.splicing(problem),
     ]
     return Case(name, problem, entries)
 
 
-def dealt_out(problem: Problem, seed: int) -> Problem:
-    """The same rows, given to as many clients at random."""
-    data = problem.data
-    owners = iid(data.samples, clients=len(data), seed=seed)
-    mixed = fs.FederatedData.from_table(data.features, data.targets, owners)
-    return Problem(f"{problem.title}, rows dealt out IID", mixed, problem.loss, problem.sparsity)
+def given_to(problem: Problem, owners: Int64Array, how: str) -> Problem:
+    """The same rows on other sites."""
+    data = fs.FederatedData.from_table(problem.data.features, problem.data.targets, owners)
+    return Problem(f"{problem.title}, {how}", data, problem.loss, problem.sparsity)
 
 
 CASES: dict[str, Callable[[int], Iterator[Case]]] = {

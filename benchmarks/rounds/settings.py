@@ -28,8 +28,8 @@ BEST = {
         Method("FedIter-HT", "plain", 10, 10),
     ),
     "mnist": (
-        Method("Distributed-IHT", "plain", 1, 0.1),
-        Method("Fed-HT", "plain", 10, 0.1),
-        Method("FedIter-HT", "plain", 10, 0.1),
+        Method("Distributed-IHT", "plain", 1, 1),
+        Method("Fed-HT", "plain", 10, 0.6),
+        Method("FedIter-HT", "plain", 10, 0.6),
     ),
 }
