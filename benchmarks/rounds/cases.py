@@ -20,6 +20,9 @@ from fedsparse.experiments import NAMES, Problem, load_experiment
 GENES = "genomics/ALLAML.mat"
 GENE_SITES, GENE_SPARSITY, GENE_L2 = 5, 20, 1e-2
 
+SPLIT_SITES = 10
+"""Sites so large that each could solve the problem by itself: what EDSL is made for."""
+
 TEXT_ROWS, TEXT_WIDTH, TEXT_PER_ROW, TEXT_CLIENTS = 20_000, 47_000, 75, 100
 TRUE_FEATURES, TRUE_AMONG, TEXT_SPARSITY = 100, 1_000, 200
 """The true features are among the most frequent columns: no method finds what is hardly seen."""
