@@ -11,11 +11,12 @@ from fedsparse.report.tables import Tables
 SWEEPS = {
     "rows": (pl.col("clients") * pl.col("samples"), "Rows of all clients, NB"),
     "width": (pl.col("width").log(), "log d, for d features"),
+    "width, one client": (pl.col("width").log(), "log d, one client"),
     "clients": (pl.col("clients"), "Clients N, at the same NB"),
 }
 """What a sweep changes, and how its axis is named."""
 
-WIDTH = 235
+WIDTH = 190
 
 
 def scaling_figure(tables: Tables) -> alt.VConcatChart:
