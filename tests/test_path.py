@@ -53,3 +53,20 @@ def test_a_generator_of_sparsities_will_do():
 def test_sparsities_that_make_no_sense_are_refused(sparsities):
     with pytest.raises(fs.OptionError, match="sparsities"):
         fs.sparsity_path(federate(clients_for("squared")), sparsities)
+
+
+def test_a_model_that_is_hard_to_extend_is_extended_by_fewer_features():
+    """Heavy-tailed features mislead the model, and the first extensions raise f."""
+    random = np.random.default_rng(37)
+    truth = np.concatenate([random.standard_normal(4), np.zeros(8)])
+    clients = []
+    for _ in range(2):
+        Z = random.standard_t(1.4, (30, 12))
+        y = (random.random(30) < 1 / (1 + np.exp(-np.sign(Z) @ truth))).astype(float)
+        y[:2] = 0.0, 1.0
+        clients.append((Z, y))
+    data = fs.FederatedData.from_clients(clients)
+    extended = fs.sparsity_path(data, [2, 4], loss="logistic")[4]
+    alone = fs.run(fs.FedSplice(4), data, loss="logistic")
+    assert extended.support.size == 4
+    assert extended.objective <= 1.1 * alone.objective

@@ -167,7 +167,8 @@ class _Run:
             self._progress = loaded
         if not np.isfinite(self._progress.records[0].objective):
             raise DataError(
-                "f is not finite even at x = 0: the targets are too large; rescale them"
+                "f is not finite even at the start: the targets, or the x to start at, are too "
+                "large; rescale them"
             )
 
     def finish(self, evaluate_every: int) -> Result:
@@ -207,7 +208,9 @@ class _Run:
         began = time.perf_counter()
         request = self._algorithm.request(before)
         which = request.asked(self._everyone if request.of_everyone else self._participants(before))
-        weights = self._weights[which] / self._weights[which].sum()
+        weights = self._weights[which]
+        # A client of weight 0 may still be the only one asked.
+        weights = weights / weights.sum() if weights.any() else np.full(which.size, 1 / which.size)
         with np.errstate(all="ignore"):  # what is not finite is looked for here
             answers = Answers(self._engine.ask(request, which), which, weights)
             if not answers.is_finite():
@@ -267,7 +270,9 @@ class _Run:
     def _warn_if_worse_than_nothing(self, last: float) -> None:
         first = self._progress.records[0].objective
         if last > first:
-            self._warn(f"ended with an objective of {last:.3g}, above the {first:.3g} of x = 0.")
+            self._warn(
+                f"ended with an objective of {last:.3g}, above the {first:.3g} at its start."
+            )
 
     def _warn(self, what: str) -> None:
         advice = self._algorithm.divergence_advice()

@@ -1,5 +1,7 @@
 """EDSL, the rival: one client solves for all, which is good for clients that are alike."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,28 @@ def test_options_that_make_no_sense_are_refused(options):
 def test_a_solver_that_does_not_exist_is_refused():
     with pytest.raises(fs.OptionError, match="solver"):
         fs.run(EDSL(TAU, solver=4), federate(clients_for("squared")), rounds=1)
+
+
+def test_a_solver_without_weight_still_solves():
+    random = np.random.default_rng(0)
+    Z = random.standard_normal((50, 20))
+    data = fs.FederatedData.from_clients([(Z, Z[:, 0])] * 3)
+    result = fs.run(fs.EDSL(3, weights=[0.0, 0.5, 0.5]), data, rounds=5)
+    assert not result.diverged
+    assert 0 in result.support
+
+
+def test_a_refit_step_that_is_not_confirmed_is_not_returned():
+    random = np.random.default_rng(7)
+    truth = np.concatenate([random.standard_normal(4), np.zeros(8)])
+    clients = []
+    for _ in range(2):
+        Z = random.standard_t(1.4, (30, 12))
+        y = (random.random(30) < 1 / (1 + np.exp(-np.sign(Z) @ truth))).astype(float)
+        y[:2] = 0.0, 1.0
+        clients.append((Z, y))
+    data = fs.FederatedData.from_clients(clients)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fs.DivergenceWarning)
+        result = fs.run(fs.EDSL(4, refit=True), data, loss="logistic", rounds=2)
+    assert result.objective <= result.records[1].objective

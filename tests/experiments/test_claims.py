@@ -140,3 +140,23 @@ class TestSamplesPerDevice:
     def test_another_spread_is_named(self):
         found = verdict(judged([BASELINE, *GRID], self.text(8.0, 3.0)), "Samples")
         assert found.startswith("holds with another spread, 1.0")
+
+
+class TestNothingToCompareWith:
+    def test_an_experiment_without_claims_has_an_empty_table_with_columns(self):
+        text = TINY[: TINY.index("[claims]")] + TINY[TINY.index("[quick]") :]
+        table = judged([BASELINE, *GRID], text)
+        assert table.height == 0
+        assert table.columns == ["experiment", "claim", "paper", "ours", "verdict"]
+
+    def test_a_baseline_that_goes_nowhere_proves_nothing(self):
+        still = a_run("Distributed-IHT", [9] * 7)
+        fast = a_run("Fed-HT", [9, 6, 4, 3, 2, 2, 2])
+        assert verdict(judged([still, fast, *GRID]), "Fed-HT needs").startswith("does not hold")
+
+    def test_a_baseline_that_diverged_proves_nothing(self):
+        fast = a_run("Fed-HT", [9, 6, 4, 3, 2, 2, 2])
+        found = verdict(judged([fast, *GRID]), "Fed-HT needs")
+        assert found.endswith(
+            "all settings of Distributed-IHT diverged, so there is nothing to compare with"
+        )

@@ -16,12 +16,14 @@ import numpy as np
 from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.algorithms.refit import (
     begin_refit,
+    confirmed,
     is_refitting,
     refit_options,
     refit_request,
     refit_update,
 )
 from fedsparse.answers import Answers
+from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
@@ -71,6 +73,10 @@ class EDSL(Algorithm):
         if len(shape) > 1:
             raise OptionError("EDSL works with the squared and the logistic loss")
         return super().start(shape, seed, loss).remember(**refit_options(loss))
+
+    def best_known(self, state: State) -> tuple[FloatArray, float] | None:
+        """The x before a step of a refit that is not confirmed yet."""
+        return confirmed(state)
 
     def divergence_advice(self) -> str:
         """What a user can do when a run diverges."""

@@ -212,9 +212,7 @@ class FedSplice(Algorithm):
         support = np.flatnonzero(best.x[features])
         if exchanged:
             best = _with_refused(best, state.x)
-            fewer = after_exchanges(
-                _model(best, 0.0), support, int(exchanged) // 2, keep=self._kept_places(best)
-            )
+            fewer = self._with_fewer_changes(best, support, int(exchanged) // 2)
             is_new = exchanged > 1 and not _is_refused(best, fewer)
             return self._try(best, fewer) if is_new else self._try_next(best)
         damping = max(_FIRST_DAMPING, 10.0 * damping)
@@ -227,12 +225,29 @@ class FedSplice(Algorithm):
         features = state.memory["features"].astype(np.int64)
         support = np.flatnonzero(state.x[features])
         if state.memory["refused"].shape[0] < MOST_REFUSALS:
-            for chosen in ranked_exchanges(
-                _model(state, 0.0), support, MOST_REFUSALS, keep=self._kept_places(state)
-            ):
+            for chosen in self._small_changes(state, support):
                 if not _is_refused(state, chosen):
                     return self._try(state, chosen)
         return self._try(state, support)
+
+    def _with_fewer_changes(self, state: State, support: Int64Array, count: int) -> Int64Array:
+        """The best support with so many features added, or exchanged if there is no room."""
+        model, keep = _model(state, 0.0), self._kept_places(state)
+        room = self._constraint.sparsity - support.size
+        if room > 0:
+            size = support.size + min(room, max(count, 1))
+            return best_subset(model, size, keep=np.union1d(keep, support))
+        return after_exchanges(model, support, count, keep=keep)
+
+    def _small_changes(self, state: State, support: Int64Array) -> list[Int64Array]:
+        """Supports one change away that promise most."""
+        adding = []
+        if support.size < self._constraint.sparsity:
+            adding.append(self._with_fewer_changes(state, support, 1))
+        if support.size == 0:
+            return adding
+        model, keep = _model(state, 0.0), self._kept_places(state)
+        return adding + ranked_exchanges(model, support, MOST_REFUSALS, keep=keep)
 
     def _best_support(self, state: State) -> Int64Array:
         """The best τ features of the model, as places among its features."""

@@ -71,6 +71,8 @@ class Quadratic:
 
     def minimizer(self, support: Int64Array) -> FloatArray:
         """The best u on a support."""
+        if support.size == 0:
+            return np.empty(0)
         hessian = self.scaled.hessian[np.ix_(support, support)]
         linear = self.scaled.linear[support]
         inverse = _inverse(hessian)

@@ -6,7 +6,7 @@ step and automatic γ, which are not the paper's.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from statistics import median
 from typing import Any
 
@@ -60,7 +60,7 @@ def claims_table(
         *_lowest_claims(reading),
         *_samples_claims(reading),
     ]
-    return pl.DataFrame([asdict(claim) for claim in claims])
+    return _as_table(claims)
 
 
 def scaling_claims(slopes: pl.DataFrame) -> pl.DataFrame:
@@ -73,8 +73,13 @@ def scaling_claims(slopes: pl.DataFrame) -> pl.DataFrame:
     slopes
         What `fedsparse.theory.scaling.scaling_slopes` gave; may be empty.
     """
-    claims = [_scaling_claim(row) for row in slopes.iter_rows(named=True)]
-    return pl.DataFrame([asdict(claim) for claim in claims])
+    return _as_table([_scaling_claim(row) for row in slopes.iter_rows(named=True)])
+
+
+def _as_table(claims: list[Claim]) -> pl.DataFrame:
+    """A table with its columns even where nothing is claimed."""
+    schema = {field.name: pl.String for field in fields(Claim)}
+    return pl.DataFrame([asdict(claim) for claim in claims], schema=schema)
 
 
 def _scaling_claim(row: dict[str, Any]) -> Claim:

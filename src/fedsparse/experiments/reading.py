@@ -107,6 +107,8 @@ class Reading:
         chosen = self._final(self.settings.seeds[0], algorithm, "plain")
         if chosen.is_empty():
             return f"all {lasts.height} settings of the grid diverged"
+        if self._final(self.settings.seeds[0], BASELINE, "plain").is_empty():
+            return f"all settings of {BASELINE} diverged, so there is nothing to compare with"
         own = chosen.row(-1, named=True)
         longest = self._final(self.settings.seeds[0], BASELINE, "plain")["step_size"][0]
         if clients > 2 * average and own["step_size"] < longest:
@@ -126,8 +128,10 @@ class Reading:
     ) -> tuple[int | None, float | None, float | None]:
         baseline = self._final(seed, BASELINE, "plain")
         run = self._final(seed, algorithm, server)
+        if baseline.is_empty() or baseline["diverged"][-1]:
+            return None, None, None  # there is nothing to be compared with
         rounds = rounds_to_reach(run, float(baseline["objective"][-1]))
-        if rounds is None:
+        if not rounds:  # never, or at the start already: the baseline went nowhere
             return None, None, None
         factor = float(baseline["round"][-1]) / rounds
         return rounds, factor, _seconds(baseline, -1) / _seconds(run, rounds)

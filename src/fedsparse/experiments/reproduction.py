@@ -71,7 +71,7 @@ def reproduce(
         results=pl.concat([tables.results for tables in found]),
         experiments=pl.concat([tables.facts for tables in found]),
         clusters=_joined([tables.clusters for tables in found]),
-        claims=_joined([*claims, scaling_claims(slopes)]),
+        claims=pl.concat([*claims, scaling_claims(slopes)]),
         scaling=measured,
         slopes=slopes,
     )
