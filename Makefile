@@ -19,7 +19,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Compares with solvers that are no dependency of fedsparse; takes about an hour.
+# Compares with solvers that are no dependency of fedsparse; what does not finish takes 5 minutes.
 bench-rounds: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks rounds

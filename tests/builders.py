@@ -38,3 +38,16 @@ def federate(clients, storage="dense", dtype=np.float64):
     """The same clients as FederatedData."""
     convert = sparse.csr_array if storage == "csr" else np.asarray
     return fs.FederatedData.from_clients([(convert(Z.astype(dtype)), y) for Z, y in clients])
+
+
+def heavy_tailed(seed):
+    """Two logistic clients whose features have outliers: quadratic models mislead there."""
+    random = np.random.default_rng(seed)
+    truth = np.concatenate([random.standard_normal(4), np.zeros(8)])
+    clients = []
+    for _ in range(2):
+        Z = random.standard_t(1.4, (30, 12))
+        y = (random.random(30) < 1 / (1 + np.exp(-np.sign(Z) @ truth))).astype(float)
+        y[:2] = 0.0, 1.0
+        clients.append((Z, y))
+    return clients

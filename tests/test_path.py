@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
+from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate, heavy_tailed
 
 SPARSITIES = [8, 1, 3, 5, 3, 24]
 
@@ -57,15 +57,7 @@ def test_sparsities_that_make_no_sense_are_refused(sparsities):
 
 def test_a_model_that_is_hard_to_extend_is_extended_by_fewer_features():
     """Heavy-tailed features mislead the model, and the first extensions raise f."""
-    random = np.random.default_rng(37)
-    truth = np.concatenate([random.standard_normal(4), np.zeros(8)])
-    clients = []
-    for _ in range(2):
-        Z = random.standard_t(1.4, (30, 12))
-        y = (random.random(30) < 1 / (1 + np.exp(-np.sign(Z) @ truth))).astype(float)
-        y[:2] = 0.0, 1.0
-        clients.append((Z, y))
-    data = fs.FederatedData.from_clients(clients)
+    data = federate(heavy_tailed(37))
     extended = fs.sparsity_path(data, [2, 4], loss="logistic")[4]
     alone = fs.run(fs.FedSplice(4), data, loss="logistic")
     assert extended.support.size == 4

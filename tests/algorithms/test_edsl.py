@@ -10,7 +10,7 @@ from fedsparse import wire
 from fedsparse.algorithms import EDSL
 from fedsparse.engines import LocalEngine
 from tests import oracle
-from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
+from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate, heavy_tailed
 
 TAU = 3
 TRUTH = np.zeros(30)
@@ -116,15 +116,7 @@ def test_a_solver_without_weight_still_solves():
 
 
 def test_a_refit_step_that_is_not_confirmed_is_not_returned():
-    random = np.random.default_rng(7)
-    truth = np.concatenate([random.standard_normal(4), np.zeros(8)])
-    clients = []
-    for _ in range(2):
-        Z = random.standard_t(1.4, (30, 12))
-        y = (random.random(30) < 1 / (1 + np.exp(-np.sign(Z) @ truth))).astype(float)
-        y[:2] = 0.0, 1.0
-        clients.append((Z, y))
-    data = fs.FederatedData.from_clients(clients)
+    data = federate(heavy_tailed(7))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fs.DivergenceWarning)
         result = fs.run(fs.EDSL(4, refit=True), data, loss="logistic", rounds=2)

@@ -9,8 +9,7 @@ import polars as pl
 
 from fedsparse.experiments.settings import ExperimentSettings
 from fedsparse.report.summary import rounds_to_reach
-
-BASELINE = "Distributed-IHT"
+from fedsparse.report.tables import REFERENCE
 
 DELAY_SECONDS = 0.15
 """The paper's network delay of a round."""
@@ -107,26 +106,26 @@ class Reading:
         chosen = self._final(self.settings.seeds[0], algorithm, "plain")
         if chosen.is_empty():
             return f"all {lasts.height} settings of the grid diverged"
-        if self._final(self.settings.seeds[0], BASELINE, "plain").is_empty():
-            return f"all settings of {BASELINE} diverged, so there is nothing to compare with"
+        if self._final(self.settings.seeds[0], REFERENCE, "plain").is_empty():
+            return f"all settings of {REFERENCE} diverged, so there is nothing to compare with"
         own = chosen.row(-1, named=True)
-        longest = self._final(self.settings.seeds[0], BASELINE, "plain")["step_size"][0]
+        longest = self._final(self.settings.seeds[0], REFERENCE, "plain")["step_size"][0]
         if clients > 2 * average and own["step_size"] < longest:
             return (
                 f"a client's smoothness is up to {clients / average:.2g} times that of f: "
                 f"{diverged} of {lasts.height} settings diverged and its best γ is "
-                f"{own['step_size']:g}, while {BASELINE} can use {longest:g}"
+                f"{own['step_size']:g}, while {REFERENCE} can use {longest:g}"
             )
         return (
             f"its best setting, K = {own['local_steps']} and γ = {own['step_size']:g}, ends at "
-            f"f = {own['objective']:.4g} and {BASELINE} at "
-            f"{self._final(self.settings.seeds[0], BASELINE, 'plain')['objective'][-1]:.4g}"
+            f"f = {own['objective']:.4g} and {REFERENCE} at "
+            f"{self._final(self.settings.seeds[0], REFERENCE, 'plain')['objective'][-1]:.4g}"
         )
 
     def _reached_on(
         self, seed: int, algorithm: str, server: str
     ) -> tuple[int | None, float | None, float | None]:
-        baseline = self._final(seed, BASELINE, "plain")
+        baseline = self._final(seed, REFERENCE, "plain")
         run = self._final(seed, algorithm, server)
         if baseline.is_empty() or baseline["diverged"][-1]:
             return None, None, None  # there is nothing to be compared with

@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
 from fedsparse.errors import OptionError
+from fedsparse.report.tables import EXPERIMENTS
 
-NAMES = ("simulation-1", "simulation-2", "e2006", "rcv1", "mnist")
+NAMES = EXPERIMENTS
 """The paper's experiments, in its order."""
 
 Seed = Annotated[int, Field(ge=0)]
