@@ -36,7 +36,7 @@ def measure(name, width):
     engine = LocalEngine(data, fs.Logistic(), 2)
     state = algorithm.start(engine.shape, 0, engine.loss)
     everyone = np.arange(len(data))
-    weights = algorithm.client_weights(engine.counts)
+    weights = algorithm.client_weights(engine.masses)
     client_times, server_times = [], []
     for _ in range(ROUNDS):
         began = time.perf_counter()

@@ -54,8 +54,8 @@ def our_seconds(engine, algorithm):
 
     The first ones are left out: they prepare blocks, and BLAS threads still spin beside them.
     """
-    everyone = np.arange(engine.counts.size)
-    weights = algorithm.client_weights(engine.counts)
+    everyone = np.arange(engine.masses.size)
+    weights = algorithm.client_weights(engine.masses)
     state = algorithm.start(engine.shape, 0, engine.loss)
     times = []
     for _ in range(OUR_ROUNDS):

@@ -173,6 +173,8 @@ def _fingerprint(data: FederatedData) -> str:
     digest = hashlib.blake2b(str(data.features.shape).encode(), digest_size=16)
     features = data.features
     parts = [data.pointer, data.identities, data.targets]
+    if data.row_weights is not None:
+        parts.append(data.row_weights)
     if isinstance(features, sparse.csr_array):
         parts += [features.data, features.indices, features.indptr]
     else:

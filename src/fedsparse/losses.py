@@ -55,7 +55,7 @@ class Loss(ABC):
         rows, encoded = self._as_rows(scores, targets)
         return float(
             np.mean(
-                [slopes.loss_of_row(self.code, *pair) for pair in zip(rows, encoded, strict=True)]
+                [slopes.loss_of_row(self.code, own, encoded, row) for row, own in enumerate(rows)]
             )
         )
 
@@ -69,8 +69,8 @@ class Loss(ABC):
         """
         rows, encoded = self._as_rows(scores, targets)
         result = rows.copy()
-        for row, target in zip(result, encoded, strict=True):
-            slopes.to_slopes(self.code, row, target)
+        for row, own in enumerate(result):
+            slopes.to_slopes(self.code, own, encoded, row)
         return result.reshape(np.shape(scores))
 
     def second_derivative(self, scores: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ class Loss(ABC):
             labels = max(rows.shape[1], 2)
             if not np.isin(encoded, np.arange(labels)).all():
                 raise DataError(f"encoded targets must be whole numbers from 0 to {labels - 1}")
-        return rows, encoded
+        return rows, np.column_stack([encoded, np.ones(encoded.size)])
 
     def smoothness(self, largest_eigenvalue: float) -> float:
         """Smoothness constant l of a client, given the largest eigenvalue of ZᵀZ/B.

@@ -155,8 +155,8 @@ class _Run:
         self._rounds = rounds
         self._saver = saver
         self._on_round = on_round
-        self._everyone = np.arange(engine.counts.size)
-        self._weights = algorithm.client_weights(engine.counts)
+        self._everyone = np.arange(engine.masses.size)
+        self._weights = algorithm.client_weights(engine.masses)
         self._check_participation()
         loaded = saver.load(rounds) if saver else None
         if loaded is None:

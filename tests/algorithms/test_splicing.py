@@ -26,7 +26,7 @@ def states_of(algorithm, data, loss, rounds=ROUNDS):
     """Requests and states of a run until it is done, and the objective at every state."""
     engine = LocalEngine(data, loss, 1)
     everyone = np.arange(len(data))
-    weights = algorithm.client_weights(data.counts)
+    weights = algorithm.client_weights(data.masses)
     state = algorithm.start(engine.shape, 0, loss)
     while state.round < rounds and not algorithm.is_done(state):
         request = algorithm.request(state)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from fedsparse.answers import Answers
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
@@ -121,26 +121,26 @@ class Algorithm(ABC):
         """What a user can do when a run diverges."""
         return "Try a smaller step size."
 
-    def client_weights(self, counts: Int64Array) -> FloatArray:
-        """p_i of all clients, summing to one.
+    def client_weights(self, masses: FloatArray) -> FloatArray:
+        """p_i of all clients, summing to one, by how many rows they have or what those weigh.
 
         Examples
         --------
         >>> import fedsparse as fs
-        >>> fs.FedAvg(weights="samples").client_weights(np.array([1, 3]))
+        >>> fs.FedAvg(weights="samples").client_weights(np.array([1.0, 3.0]))
         array([0.25, 0.75])
         """
         if isinstance(self.weights, str):
             if self.weights == "uniform":
-                return np.full(counts.size, 1.0 / counts.size)
-            return np.asarray(counts / counts.sum())
+                return np.full(masses.size, 1.0 / masses.size)
+            return np.asarray(masses / masses.sum())
         try:
             weights = np.asarray(self.weights, dtype=np.float64)
         except (TypeError, ValueError):
             raise OptionError("weights must be numbers ≥ 0") from None
-        if weights.shape != counts.shape:
+        if weights.shape != masses.shape:
             raise OptionError(
-                f"weights has {weights.size} entries for {counts.size} clients; give one each"
+                f"weights has {weights.size} entries for {masses.size} clients; give one each"
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise OptionError("weights must be numbers ≥ 0")

@@ -25,7 +25,7 @@ class Clients(ABC):
         encoded = loss.encode(data)
         self.data = data
         self.loss = loss
-        self.targets = encoded.values
+        self.targets = np.column_stack([encoded.values, _mean_one(data)])
         self.classes = encoded.classes
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
         self.workers = Workers(threads)
@@ -55,16 +55,27 @@ class Clients(ABC):
 
     @abstractmethod
     def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀZ/B of each client, by power iteration."""
+        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights, by power iteration."""
 
     @abstractmethod
     def rows_of(self, client: int) -> tuple[Features, Int64Array | None]:
         """A client's rows on the columns it has, and which these are (None: all)."""
 
+    def targets_of(self, client: int) -> FloatArray:
+        """Target and weight of every row of a client."""
+        return self.targets[self.data.pointer[client] : self.data.pointer[client + 1]]
+
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
         penalty = 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
         return self.mean_losses(x, which) + penalty
+
+
+def _mean_one(data: FederatedData) -> FloatArray:
+    """Row weights, on average 1 at every client: a weighted sum over B_i is then a mean."""
+    if data.row_weights is None:
+        return np.ones(data.samples)
+    return data.row_weights / np.repeat(data.masses / data.counts, data.counts)
 
 
 def by_class(x: FloatArray) -> FloatArray:

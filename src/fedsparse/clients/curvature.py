@@ -35,7 +35,7 @@ def mean_diagonals(clients: Clients, x: FloatArray, which: Int64Array) -> Stack:
 
     def diagonal(client: int, place: int) -> Vector:
         rows, columns = clients.rows_of(client)
-        curvatures = _curvatures(clients, rows, x if columns is None else x[columns])
+        curvatures = _curvatures(clients, client, rows, x if columns is None else x[columns])
         exact = rows.astype(np.float64)  # squares of float32 values do not fit float32
         squares = exact.multiply(exact) if isinstance(exact, sparse.csr_array) else exact * exact
         return columns, np.asarray(squares.T @ curvatures)
@@ -64,7 +64,7 @@ def mean_hessians(
     def hessian(client: int, place: int) -> Vector:
         rows, columns = clients.rows_of(client)
         x_here = x if columns is None else x[columns]
-        curvatures = _curvatures(clients, rows, x_here)
+        curvatures = _curvatures(clients, client, rows, x_here)
         slopes = _slopes(clients, client, rows, x_here)
         block, held = _restricted(rows, columns, support)
         gradients[place] = (held, block.T @ slopes)
@@ -131,18 +131,17 @@ def _for_each(
     return answers
 
 
-def _curvatures(clients: Clients, rows: Features, x: FloatArray) -> FloatArray:
-    """Second derivative of every row's loss, over the number of rows."""
+def _curvatures(clients: Clients, client: int, rows: Features, x: FloatArray) -> FloatArray:
+    """Second derivative of every row's weighted loss, over the number of rows."""
     scores = np.asarray(rows @ x, dtype=np.float64)
-    return np.asarray(clients.loss.second_derivative(scores) / rows.shape[0])
+    weights = clients.targets_of(client)[:, 1]
+    return np.asarray(clients.loss.second_derivative(scores) * weights / rows.shape[0])
 
 
 def _slopes(clients: Clients, client: int, rows: Features, x: FloatArray) -> FloatArray:
-    """Derivative of every row's loss, over the number of rows."""
-    pointer = clients.data.pointer
-    targets = clients.targets[pointer[client] : pointer[client + 1]]
+    """Derivative of every row's weighted loss, over the number of rows."""
     slopes = np.asarray(rows @ x, dtype=np.float64)[None, :]
-    to_mean_slopes(clients.loss.code, slopes, targets, np.empty(1))
+    to_mean_slopes(clients.loss.code, slopes, clients.targets_of(client), np.empty(1))
     return np.asarray(slopes[0])
 
 

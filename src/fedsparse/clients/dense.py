@@ -156,7 +156,7 @@ class DenseClients(Clients):
             grams = self._grams.of(which[few])
             self.workers.run(
                 lambda order: spectrum.gram_largest_eigenvalues(
-                    grams, self._grams.offsets, self.data.counts, which, few[order], values
+                    grams, self._grams.offsets, self._block, which, few[order], values
                 ),
                 self.data.counts[which[few]],
             )

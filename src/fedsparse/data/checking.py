@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError
 
 _ROWS_AT_A_TIME = 4096  # bounds the memory of the search for NaN
@@ -104,6 +104,26 @@ def as_site_labels(sites: ArrayLike, rows: int) -> AnyArray:
     if labels.dtype.kind == "f":
         _refuse_missing(np.isnan(labels), "the table", "site labels")
     return labels
+
+
+def as_row_weights(weights: ArrayLike, rows: int) -> FloatArray:
+    """One number ≥ 0 per row of a table, not all of them 0."""
+    try:
+        numbers = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("row weights must be numbers ≥ 0") from None
+    if numbers.shape != (rows,):
+        raise DataError(
+            f"there are {rows} rows and row weights of shape {numbers.shape}; give one per row"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    if wrong.size:
+        raise DataError(
+            f"the table, row {wrong[0]}: the row's weight is {numbers[wrong[0]]}; give a number ≥ 0"
+        )
+    if not numbers.any():
+        raise DataError("all rows have weight 0; give at least one a weight > 0")
+    return numbers
 
 
 def _refuse_missing(is_missing: ArrayLike, name: str, what: str) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
 from fedsparse.data.checking import (
     as_features,
+    as_row_weights,
     as_site_labels,
     as_targets,
     check_finite,
@@ -49,6 +50,9 @@ class FederatedData:
         mini-batches are drawn by it.
     all_targets
         In a view, the targets of the whole federation: they say which classes there are.
+    row_weights
+        How much each row counts, all numbers > 0; None: all the same. Only the proportions within
+        a client matter to its mean loss; between clients, see `masses`.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class FederatedData:
     names: tuple[str, ...]
     identities: Int64Array
     all_targets: AnyArray | None = None
+    row_weights: FloatArray | None = None
 
     @classmethod
     def from_clients(cls, clients: Sequence[Client] | Mapping[str, Client]) -> "FederatedData":
@@ -105,8 +110,21 @@ class FederatedData:
         return cls._checked(_stack(blocks), np.concatenate(targets), pointer, names)
 
     @classmethod
-    def from_table(cls, features: Any, targets: ArrayLike, sites: ArrayLike) -> "FederatedData":
+    def from_table(
+        cls,
+        features: Any,
+        targets: ArrayLike,
+        sites: ArrayLike,
+        row_weights: ArrayLike | None = None,
+    ) -> "FederatedData":
         """Split one table by a site label per row; clients come in the sorted order of the labels.
+
+        Parameters
+        ----------
+        features, targets, sites
+            The table's rows.
+        row_weights
+            How much each row counts; a row of weight 0 is left out, as if it were not there.
 
         Examples
         --------
@@ -118,20 +136,31 @@ class FederatedData:
         checked_targets = as_targets(targets, block.shape[0], "the table")
         check_widths(("the table",), [block.shape[1]])
         labels = as_site_labels(sites, block.shape[0])
+        weights = None if row_weights is None else as_row_weights(row_weights, block.shape[0])
         order = np.argsort(labels, kind="stable")
-        unique, counts = np.unique(labels, return_counts=True)
-        if not np.array_equal(order, np.arange(order.size)):
+        if weights is not None:
+            order = order[weights[order] > 0]
+            weights = weights[order]
+        unique, counts = np.unique(labels[order], return_counts=True)
+        if not np.array_equal(order, np.arange(labels.size)):
             block, checked_targets = block[order], checked_targets[order]
         pointer = np.concatenate([[0], np.cumsum(counts)])
         names = tuple(str(label) for label in unique)
-        return cls._checked(block, checked_targets, pointer, names)
+        return cls._checked(block, checked_targets, pointer, names, weights)
 
     @classmethod
     def _checked(
-        cls, features: Features, targets: AnyArray, pointer: Int64Array, names: tuple[str, ...]
+        cls,
+        features: Features,
+        targets: AnyArray,
+        pointer: Int64Array,
+        names: tuple[str, ...],
+        row_weights: FloatArray | None = None,
     ) -> "FederatedData":
         identities = np.arange(len(names), dtype=np.int64)
-        data = cls(features, targets, pointer.astype(np.int64), names, identities)
+        data = cls(
+            features, targets, pointer.astype(np.int64), names, identities, row_weights=row_weights
+        )
         check_finite(features, targets, data.owner_of)
         return data
 
@@ -153,6 +182,13 @@ class FederatedData:
     def counts(self) -> Int64Array:
         """Rows of each client, B_i."""
         return np.diff(self.pointer)
+
+    @property
+    def masses(self) -> FloatArray:
+        """What each client's rows weigh together: their number if they all count the same."""
+        if self.row_weights is None:
+            return self.counts.astype(np.float64)
+        return np.add.reduceat(self.row_weights, self.pointer[:-1])
 
     @property
     def is_sparse(self) -> bool:
@@ -177,6 +213,28 @@ class FederatedData:
             self.names[index : index + 1],
             self.identities[index : index + 1],
             self.targets if self.all_targets is None else self.all_targets,
+            None if self.row_weights is None else self.row_weights[begin:end],
+        )
+
+    def where(self, is_wanted: BoolArray) -> "FederatedData":
+        """Only some of the rows; a client that has none of them is left out.
+
+        Examples
+        --------
+        >>> data = FederatedData.from_clients({"a": ([[1.0], [2.0]], [0, 1]), "b": ([[3.0]], [0])})
+        >>> data.where(np.array([False, True, False]))
+        FederatedData(1 clients, 1 rows, 1 features, dense float64)
+        """
+        counts = np.add.reduceat(is_wanted.astype(np.int64), self.pointer[:-1])
+        present = np.flatnonzero(counts)
+        return FederatedData(
+            self.features[is_wanted],
+            self.targets[is_wanted],
+            np.concatenate([[0], np.cumsum(counts[present])]),
+            tuple(self.names[client] for client in present),
+            self.identities[present],
+            self.targets if self.all_targets is None else self.all_targets,
+            None if self.row_weights is None else self.row_weights[is_wanted],
         )
 
     def pooled(self) -> "FederatedData":
@@ -188,6 +246,7 @@ class FederatedData:
             ("pooled",),
             np.zeros(1, np.int64),
             self.all_targets,
+            self.row_weights,
         )
 
     def owner_of(self, row: int) -> tuple[str, int]:

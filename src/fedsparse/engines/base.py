@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.losses import Loss
 from fedsparse.requests import Fields, Request
 
@@ -14,8 +14,8 @@ class Engine(ABC):
     ----------
     loss
         What is minimized.
-    counts
-        Rows of each client.
+    masses
+        Rows of each client, or what they weigh together.
     shape
         Shape of the coefficients, (d,) or (d, c).
     classes
@@ -23,7 +23,7 @@ class Engine(ABC):
     """
 
     loss: Loss
-    counts: Int64Array
+    masses: FloatArray
     shape: tuple[int, ...]
     classes: AnyArray | None
 

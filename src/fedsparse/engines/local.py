@@ -22,7 +22,7 @@ class LocalEngine(Engine):
     def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
         self._clients = open_clients(data, loss, threads)
         self.loss = loss
-        self.counts = data.counts
+        self.masses = data.masses
         self.shape = self._clients.shape
         self.classes = self._clients.classes
 

@@ -30,7 +30,7 @@ class ColumnBlock(NamedTuple):
 
     columns: FloatArray
     offsets: Int64Array
-    targets: FloatArray
+    targets: FloatArray  # each row's target and weight
     pointer: Int64Array
 
 
@@ -116,7 +116,7 @@ def thresholded_steps(
     for answer in order:
         client = clients[answer]
         targets = block.targets[block.pointer[client] : block.pointer[client + 1]]
-        columns = matrix_at(block.columns, block.offsets[client], width, targets.size)
+        columns = matrix_at(block.columns, block.offsets[client], width, targets.shape[0])
         scores = np.empty((labels, columns.shape[1]))
         magnitudes[0] = read_ahead(columns)
         x[:] = start

@@ -28,7 +28,7 @@ class CsrBlock(NamedTuple):
     numbers: UInt32Array
     own_pointer: Int64Array
     own_columns: Int32Array
-    targets: FloatArray
+    targets: FloatArray  # each row's target and weight
     pointer: Int64Array
     identities: Int64Array
 
@@ -182,7 +182,7 @@ def add_mean_gradient(
             slopes[0] = _dot(block.values[stored], block.numbers[stored], x_flat)
         else:
             scores_of_row(block, row, x, slopes)
-        to_slopes(loss, slopes, block.targets[row])
+        to_slopes(loss, slopes, block.targets, row)
         for label in range(slopes.size):
             if anchor.shape[0] > 0:
                 slopes[label] -= anchor[rows[position], label]
@@ -213,7 +213,7 @@ def losses_at(
         total = 0.0
         for row in range(block.pointer[client], block.pointer[client + 1]):
             scores_of_row(block, row, x, scores)
-            total += loss_of_row(loss, scores, block.targets[row])
+            total += loss_of_row(loss, scores, block.targets, row)
         results[answer] = total / (block.pointer[client + 1] - block.pointer[client])
 
 

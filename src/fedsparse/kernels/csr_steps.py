@@ -94,7 +94,7 @@ def _slopes_at_snapshot(
     begin = block.pointer[client]
     for row in range(anchor.shape[0]):
         scores_of_row(block, begin + row, x, anchor[row])
-        to_slopes(loss, anchor[row], block.targets[begin + row])
+        to_slopes(loss, anchor[row], block.targets, begin + row)
         add_row(block, begin + row, anchor[row] / anchor.shape[0], mean)
 
 
@@ -279,7 +279,7 @@ def lazy_steps(
                     slopes[position, label] = (
                         start_factor * from_start[label] + scale * from_w[label]
                     )
-                to_slopes(plan.loss, slopes[position], block.targets[row])
+                to_slopes(plan.loss, slopes[position], block.targets, row)
             start_factor = plan.shrink * start_factor + plan.pull
             scale *= plan.shrink
             if abs(scale) < _SMALLEST_SCALE:

@@ -20,7 +20,7 @@ class DenseBlock(NamedTuple):
     """All clients' rows: client i has rows ``pointer[i]`` to ``pointer[i + 1]``."""
 
     features: AnyArray
-    targets: FloatArray
+    targets: FloatArray  # each row's target and weight
     pointer: Int64Array
     identities: Int64Array
 
@@ -116,7 +116,7 @@ def mean_gradient(
         scores_of_rows(features, rows, first, last, x, slopes)
         for position in range(first, last):
             row, place = rows[position], position - first
-            to_slopes(loss, slopes[place], targets[row])
+            to_slopes(loss, slopes[place], targets, row)
             for label in range(x.shape[0]):
                 if anchor.shape[0] > 0:
                     slopes[place, label] -= anchor[row, label]
@@ -181,7 +181,7 @@ def _anchor_slopes(
     """Slopes of all the client's rows at the snapshot."""
     scores_of_rows(features, rows, 0, rows.size, snapshot, anchor)
     for row in range(rows.size):
-        to_slopes(loss, anchor[row], targets[row])
+        to_slopes(loss, anchor[row], targets, row)
 
 
 @compiled
@@ -209,7 +209,7 @@ def local_steps(
         client = clients[answer]
         own = slice(block.pointer[client], block.pointer[client + 1])
         features, targets = block.features[own], block.targets[own]
-        rows = np.arange(targets.size)
+        rows = np.arange(targets.shape[0])
         batch = batch_of(plan, rows.size)
         anchored = snapshot.shape[0] > 0 and batch < rows.size
         anchor = np.empty((rows.size if anchored else 0, labels))
@@ -254,8 +254,8 @@ def losses_at(
             last = min(first + 4, rows.size)
             scores_of_rows(block.features, rows, first, last, x, scores)
             for position in range(first, last):
-                target = block.targets[rows[position]]
-                total += loss_of_row(loss, scores[position - first], target)
+                own = scores[position - first]
+                total += loss_of_row(loss, own, block.targets, rows[position])
         values[answer] = total / rows.size
 
 

@@ -47,8 +47,9 @@ def gram_steps(
     for answer in order:
         client = clients[answer]
         targets = block.targets[block.pointer[client] : block.pointer[client + 1]]
-        columns = matrix_at(block.columns, block.offsets[client], width, targets.size)
-        gram = matrix_at(grams, gram_offsets[client], targets.size, targets.size)
+        count = targets.shape[0]
+        columns = matrix_at(block.columns, block.offsets[client], width, count)
+        gram = matrix_at(grams, gram_offsets[client], count, count)
         first_scores = np.zeros((labels, columns.shape[1]))
         row[0] = read_ahead(columns) + read_ahead(gram)
         add_rows(columns, support, 0, used, coefficients, first_scores)
@@ -65,13 +66,13 @@ def _combination(
     gram: FloatArray, first_scores: FloatArray, targets: FloatArray, plan: Plan, row: FloatArray
 ) -> FloatArray:
     """a_K, by K steps on the scores alone."""
-    every_row = np.arange(targets.size)
+    every_row = np.arange(targets.shape[0])
     scores, combination = first_scores.copy(), np.zeros_like(first_scores)
     slopes, moved = np.empty_like(first_scores), np.zeros_like(first_scores)
     for _ in range(plan.steps):
         slopes[:] = scores
         to_mean_slopes(plan.loss, slopes, targets, row)
-        scores_of_rows(gram, every_row, 0, targets.size, slopes, moved.T)
+        scores_of_rows(gram, every_row, 0, every_row.size, slopes, moved.T)
         for label in range(scores.shape[0]):
             for place in range(scores.shape[1]):
                 combination[label, place] = (

@@ -12,8 +12,12 @@ SOFTMAX: Final = 2
 
 
 @compiled
-def to_slopes(loss: int, scores: FloatArray, target: float) -> None:
-    """Replace one row's scores by the derivative of its loss with respect to them."""
+def to_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> None:
+    """Replace one row's scores by the derivative of its weighted loss with respect to them.
+
+    ``targets`` holds the target and the weight of every row.
+    """
+    target, weight = targets[row, 0], targets[row, 1]
     if loss == SQUARED:
         scores[0] = 2.0 * (scores[0] - target)
     elif loss == LOGISTIC:
@@ -21,6 +25,8 @@ def to_slopes(loss: int, scores: FloatArray, target: float) -> None:
     else:
         _to_probabilities(scores)
         scores[int(target)] -= 1.0
+    for label in range(scores.size):
+        scores[label] *= weight
 
 
 @compiled
@@ -41,23 +47,29 @@ def to_mean_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: Floa
     Columns of ``scores`` beyond the last row are padding and become zero; ``row`` is room for one
     row's scores.
     """
-    count = targets.size
+    count = targets.shape[0]
     if loss == SQUARED:
         for position in range(count):
-            scores[0, position] = 2.0 * (scores[0, position] - targets[position]) / count
+            slope = 2.0 * (scores[0, position] - targets[position, 0])
+            scores[0, position] = slope * targets[position, 1] / count
     else:
         for position in range(count):
             for label in range(row.size):
                 row[label] = scores[label, position]
-            to_slopes(loss, row, targets[position])
+            to_slopes(loss, row, targets, position)
             for label in range(row.size):
                 scores[label, position] = row[label] / count
     scores[:, count:] = 0.0
 
 
 @compiled
-def loss_of_row(loss: int, scores: FloatArray, target: float) -> float:
-    """One row's loss at the given scores."""
+def loss_of_row(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> float:
+    """One row's weighted loss at the given scores."""
+    return targets[row, 1] * _loss_at(loss, scores, targets[row, 0])
+
+
+@compiled
+def _loss_at(loss: int, scores: FloatArray, target: float) -> float:
     if loss == SQUARED:
         return (target - scores[0]) ** 2
     if loss == LOGISTIC:

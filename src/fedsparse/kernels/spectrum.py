@@ -1,4 +1,4 @@
-"""Largest eigenvalue of each client's ZᵀZ/B by power iteration."""
+"""Largest eigenvalue of each client's ZᵀWZ/B by power iteration, W the weights of its rows."""
 
 import numpy as np
 
@@ -44,21 +44,24 @@ def _has_settled(eigenvalue: float, before: float) -> bool:
 def gram_largest_eigenvalues(
     grams: FloatArray,
     offsets: Int64Array,
-    counts: Int64Array,
+    block: DenseBlock,
     clients: Int64Array,
     order: Int64Array,
     eigenvalues: FloatArray,
 ) -> None:
-    """For clients whose Gram matrix Z Zᵀ is at hand: it has the same largest eigenvalue."""
+    """For clients whose Gram matrix is at hand: Z ZᵀW has the same largest eigenvalue."""
     for answer in order:
-        count = counts[clients[answer]]
-        gram = matrix_at(grams, offsets[clients[answer]], count, count)
+        client = clients[answer]
+        weights = block.targets[block.pointer[client] : block.pointer[client + 1], 1]
+        count = weights.size
+        gram = matrix_at(grams, offsets[client], count, count)
         every_row = np.arange(count)
         vector, image = np.zeros((1, gram.shape[1])), np.zeros((1, gram.shape[1]))
         _start(vector[0, :count])
         _normalize(vector[0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
+            vector[0, :count] *= weights
             scores_of_rows(gram, every_row, 0, count, vector, image.T)
             before, eigenvalue = eigenvalue, _normalize(image[0])
             vector[:] = image
@@ -77,12 +80,14 @@ def dense_largest_eigenvalues(
     image = np.empty_like(vector)
     for answer in order:
         rows = np.arange(pointer[clients[answer]], pointer[clients[answer] + 1])
+        weights = block.targets[rows[0] : rows[0] + rows.size, 1]
         scores = np.empty((rows.size, 1))
         _start(vector[0])
         _normalize(vector[0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
             scores_of_rows(features, rows, 0, rows.size, vector, scores)
+            scores[:, 0] *= weights
             image[:] = 0.0
             add_rows(features, rows, 0, rows.size, scores, image)
             before, eigenvalue = eigenvalue, _normalize(image[0])
@@ -109,6 +114,7 @@ def csr_largest_eigenvalues(
             image[:] = 0.0
             for row in range(block.pointer[client], block.pointer[client + 1]):
                 scores_of_row(block, row, vector, score)
+                score[0] *= block.targets[row, 1]
                 add_row(block, row, score, image)
             before, eigenvalue = eigenvalue, _normalize(image[:, 0])
             vector[:] = image

@@ -164,7 +164,7 @@ def _iterates(
     """x_0, x_1, … with all clients in every round."""
     engine = LocalEngine(data, loss, available_threads())
     everyone = np.arange(len(data))
-    weights = algorithm.client_weights(data.counts)
+    weights = algorithm.client_weights(data.masses)
     try:
         state = algorithm.start(engine.shape, 0, loss)
         yield state.x
