@@ -1,5 +1,7 @@
 """Learn a model with at most τ non-zero coefficients from data that stay where they are."""
 
+from typing import TYPE_CHECKING
+
 from fedsparse import datasets
 from fedsparse.algorithms import (
     EDSL,
@@ -28,6 +30,9 @@ from fedsparse.run import run
 from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
 from fedsparse.version import __version__
 
+if TYPE_CHECKING:
+    from fedsparse.estimators import FedSparseClassifier, FedSparseRegressor
+
 __all__ = [
     "EDSL",
     "GDHT",
@@ -47,6 +52,8 @@ __all__ = [
     "FedHT",
     "FedIterHT",
     "FedProx",
+    "FedSparseClassifier",
+    "FedSparseRegressor",
     "FedSplice",
     "FederatedData",
     "Gradient",
@@ -69,3 +76,12 @@ __all__ = [
     "run",
     "sparsity_path",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the estimators when they are asked for: scikit-learn takes a second."""
+    if name not in ("FedSparseClassifier", "FedSparseRegressor"):
+        raise AttributeError(f"module 'fedsparse' has no attribute {name!r}")
+    from fedsparse import estimators
+
+    return getattr(estimators, name)

@@ -1,0 +1,259 @@
+"""Fit a sparse model with an intercept on standardized features, and give it back unscaled.
+
+The intercept is a column of equal numbers that is always kept; the model of τ features has one
+non-zero more. Standardization needs one round: sites tell the means and variances of their columns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from scipy import sparse
+
+from fedsparse.algorithms import Algorithm, FedIterHT, FedSplice
+from fedsparse.arrays import FloatArray
+from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.moments import federated_moments
+from fedsparse.errors import OptionError
+from fedsparse.history import Record
+from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.result import Result
+from fedsparse.run import run
+from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
+
+_LARGE = 100.0
+"""Intercept column for Newton's method: large, so that the ℓ2 term hardly touches the intercept."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How models are fitted, whatever their τ.
+
+    Parameters
+    ----------
+    loss
+        With its ℓ2 weight.
+    algorithm
+        None: `FedSplice`, or for softmax `FedIterHT` with the adaptive server step. The sparsity
+        of an algorithm that has one is replaced by the one asked for.
+    keep
+        Features that are always kept; they count towards τ.
+    standardize, intercept
+        Whether to.
+    rounds, seed
+        As in `run`.
+    """
+
+    loss: Loss
+    algorithm: Algorithm | None = None
+    keep: tuple[int, ...] = ()
+    standardize: bool = True
+    intercept: bool = True
+    rounds: int = 100
+    seed: int = 0
+
+    @property
+    def splices(self) -> bool:
+        """Whether models are found by `FedSplice`, which can start from a smaller one."""
+        if self.algorithm is None:
+            return not isinstance(self.loss, Softmax)
+        return isinstance(self.algorithm, FedSplice)
+
+
+def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss:
+    """The loss for a number of classes (None: regression), with a weight of its ℓ2 term.
+
+    ``"auto"`` is 4 / rows for classes: coefficients of standardized features are then expected
+    within about ± ½, and stay finite where few features separate the classes. For regression it is
+    0.01 / rows, which only decides where rows leave several models equally good.
+
+    Examples
+    --------
+    >>> loss_for(2, 100.0), loss_for(None, 100.0, l2=0.5)
+    (Logistic(l2=0.04), SquaredError(l2=0.5))
+    """
+    precision = 0.01 if classes is None else 4.0
+    weight = precision / rows if isinstance(l2, str) else float(l2)
+    if classes is None:
+        return SquaredError(l2=weight)
+    return Logistic(l2=weight) if classes == 2 else Softmax(l2=weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How raw features become those that a model is fitted on.
+
+    Attributes
+    ----------
+    mean, scale
+        A feature becomes (feature − mean) / scale.
+    intercept
+        Value of a last column added for the intercept; 0: no such column.
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    intercept: float
+
+    def apply(self, features: Features) -> Features:
+        """Standardized features, and the intercept's column.
+
+        Examples
+        --------
+        >>> Scaling(np.array([1.0]), np.array([2.0]), 1.0).apply(np.array([[5.0]]))
+        array([[2., 1.]])
+        """
+        if isinstance(features, sparse.csr_array):
+            return self._apply_to_sparse(features)
+        width = features.shape[1]
+        scaled = np.empty((features.shape[0], width + (self.intercept != 0.0)), features.dtype)
+        np.subtract(features, self.mean, out=scaled[:, :width], casting="same_kind")
+        np.divide(scaled[:, :width], self.scale, out=scaled[:, :width], casting="same_kind")
+        scaled[:, width:] = self.intercept
+        return scaled
+
+    def _apply_to_sparse(self, features: sparse.csr_array) -> sparse.csr_array:
+        values = (features.data / self.scale[features.indices]).astype(features.dtype)
+        scaled = sparse.csr_array((values, features.indices, features.indptr), features.shape)
+        if self.intercept == 0.0:
+            return scaled
+        column = np.full((features.shape[0], 1), self.intercept, features.dtype)
+        return sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"))
+
+    def on_original_scale(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of the raw features, and the intercept, of standardized ones.
+
+        Examples
+        --------
+        >>> scaling = Scaling(np.array([1.0]), np.array([2.0]), 10.0)
+        >>> [part.tolist() for part in scaling.on_original_scale(np.array([6.0, 0.5]))]
+        [[3.0], [2.0]]
+        """
+        width = self.scale.size
+        coefficients = (x[:width].T / self.scale).T
+        intercept = self.intercept * x[width:].sum(axis=0) - self.mean @ coefficients
+        return coefficients, np.atleast_1d(intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Data to fit models on, and how they were scaled."""
+
+    data: FederatedData
+    scaling: Scaling
+    rounds: int
+    """Rounds it took: one if sites told their moments."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model on the scale of the raw features.
+
+    Attributes
+    ----------
+    coefficients, intercept
+        (d,) and (1,), or (d, c) and (c,) for softmax.
+    result
+        The run that found it, on standardized features.
+    scaling
+        How they were standardized.
+    """
+
+    coefficients: FloatArray
+    intercept: FloatArray
+    result: Result
+    scaling: Scaling
+
+    def scores(self, features: Features) -> FloatArray:
+        """z·x + intercept of every row; one column per class for softmax."""
+        return np.asarray(features @ self.coefficients + self.intercept)
+
+
+def prepare(data: FederatedData, options: FitOptions) -> Prepared:
+    """Scale every site's features in the same way.
+
+    Columns that do not vary stay as they are. Sparse features are scaled, not centred.
+    """
+    mean, scale = np.zeros(data.width), np.ones(data.width)
+    if options.standardize:
+        moments = federated_moments(data)
+        deviation = np.sqrt(moments.variance)
+        # What rounding makes of a constant column is no variation.
+        varies = deviation > 1e-12 * np.abs(moments.mean)
+        scale[varies] = deviation[varies]
+        if not data.is_sparse:
+            mean = moments.mean
+    value = (_LARGE if options.splices else 1.0) if options.intercept else 0.0
+    scaling = Scaling(mean, scale, value)
+    scaled = replace(data, features=scaling.apply(data.features))
+    return Prepared(scaled, scaling, int(options.standardize))
+
+
+def fit_model(
+    prepared: Prepared,
+    sparsity: int,
+    options: FitOptions,
+    *,
+    start: Fitted | None = None,
+    on_round: Callable[[Record], None] | None = None,
+) -> Fitted:
+    """Fit a model of at most τ features, per class for softmax.
+
+    Parameters
+    ----------
+    prepared
+        From `prepare` with the same options.
+    sparsity
+        τ, the intercept not counted.
+    options
+        How.
+    start
+        A model of the same data to begin at, where the algorithm can.
+    on_round
+        As in `run`.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.datasets.simulation_1(clients=5, samples=40, width=30, relevant=3)
+    >>> options = FitOptions(fs.SquaredError())
+    >>> model = fit_model(prepare(data, options), 3, options)
+    >>> np.flatnonzero(model.coefficients).size
+    3
+    """
+    algorithm = _algorithm(prepared.data.width, sparsity, options)
+    if start is not None and isinstance(algorithm, FedSplice):
+        algorithm = replace(algorithm, start_at=start.result.coef)
+    result = run(
+        algorithm,
+        prepared.data,
+        loss=options.loss,
+        rounds=options.rounds,
+        seed=options.seed,
+        on_round=on_round,
+    )
+    scaling = prepared.scaling
+    return Fitted(*scaling.on_original_scale(result.coef), result, scaling)
+
+
+def _algorithm(columns: int, sparsity: int, options: FitOptions) -> Algorithm:
+    """The algorithm with the constraint that τ, kept features and the intercept make."""
+    intercept = (columns - 1,) if options.intercept else ()
+    if len(set(options.keep)) > sparsity:
+        raise OptionError(
+            f"{len(set(options.keep))} features are to be kept, more than the sparsity of "
+            f"{sparsity}; raise it"
+        )
+    kind = TopKPerClass if isinstance(options.loss, Softmax) else TopK
+    constraint = kind(sparsity + len(intercept), keep=(*options.keep, *intercept))
+    if options.algorithm is None:
+        return _default_algorithm(constraint)
+    if "sparsity" not in {option.name for option in fields(options.algorithm)}:
+        return options.algorithm
+    return replace(options.algorithm, sparsity=constraint)  # type: ignore[call-arg]
+
+
+def _default_algorithm(constraint: Sparsity) -> Algorithm:
+    if isinstance(constraint, TopK):
+        return FedSplice(constraint, weights="samples")
+    return FedIterHT(constraint, server_step="adaptive", weights="samples")

@@ -1,0 +1,119 @@
+"""Rows of files as a saved model sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.errors import OptionError
+from fedsparse.evaluation.metrics import ClassificationSums, RegressionSums
+from fedsparse.models.model import Model
+from fedsparse.tables.reading import read_table, stem_of
+from fedsparse.tables.rows import encode_labels, encode_numbers
+from fedsparse.tables.sources import ALL_ROWS, are_libsvm
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TARGET = "target"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a file.
+
+    Attributes
+    ----------
+    features
+        The model's features, in its order.
+    frame
+        The table; of a LIBSVM file, its target alone.
+    unused
+        Columns that the model does not use.
+    """
+
+    features: FloatArray
+    frame: "pl.DataFrame"
+    unused: tuple[str, ...]
+
+
+def read_rows(model: Model, path: Path) -> Rows:
+    """Read a file of the kind that the model was learnt from.
+
+    Parameters
+    ----------
+    model
+        Says which columns are needed.
+    path
+        A table, or a LIBSVM file.
+    """
+    if are_libsvm([path]):
+        return _read_libsvm(model, path)
+    frame = read_table(path)
+    features = model.features_of(frame, path.name)
+    used = {model.target, *(column.name for column in model.columns)}
+    return Rows(features, frame, tuple(name for name in frame.columns if name not in used))
+
+
+def sums_by_site(
+    model: Model, paths: Sequence[Path], site: str | None
+) -> dict[str, RegressionSums | ClassificationSums]:
+    """How predictions compare with the targets of files, site by site.
+
+    Parameters
+    ----------
+    model
+        That predicts.
+    paths
+        One file, or one per site.
+    site
+        Column of a single file that names the sites.
+    """
+    if site is not None and len(paths) > 1:
+        raise OptionError(f'--site "{site}" needs all rows in one file; every file is a site')
+    sums: dict[str, RegressionSums | ClassificationSums] = {}
+    for path in paths:
+        rows = read_rows(model, path)
+        targets = _targets(model, rows.frame, path.name)
+        scores = model.scores(rows.features)
+        whole = ALL_ROWS if len(paths) == 1 else stem_of(path)
+        for name, own in _sites(rows.frame, site, whole, path.name).items():
+            sums[name] = _sums(model, targets[own], scores[own])
+    return sums
+
+
+def _read_libsvm(model: Model, path: Path) -> Rows:
+    import polars as pl
+
+    from fedsparse.data.libsvm import load_svmlight
+
+    # Counted from 0, a feature's column is its number in the file.
+    features, targets = load_svmlight(path, zero_based=True)
+    frame = pl.DataFrame({_TARGET: targets})
+    return Rows(model.features_of_numbered(features, path.name), frame, ())
+
+
+def _targets(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:
+    if model.classes is None:
+        return encode_numbers(frame, model.target, where)
+    return encode_labels(frame, model.target, model.classes, where)
+
+
+def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> dict[str, AnyArray]:
+    """Places of the rows of every site."""
+    if site is None:
+        return {whole: np.arange(frame.height)}
+    names = sorted({str(label) for label in frame.get_column(site)}) if site in frame else []
+    codes = encode_labels(frame, site, tuple(names), where)
+    return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
+
+
+def _sums(
+    model: Model, targets: AnyArray, scores: FloatArray
+) -> RegressionSums | ClassificationSums:
+    if model.classes is None:
+        return RegressionSums.of(targets, scores[:, 0])
+    return ClassificationSums.of(targets, scores[:, 0] if model.task == "binary" else scores)

@@ -1,0 +1,30 @@
+"""Tables of sites: read, described, agreed upon, encoded.
+
+Each site describes its table (`describe`), the descriptions alone decide on one encoding (`agree`),
+each site encodes its rows (`Encoding`). On one machine `load_tables` does all of it.
+"""
+
+from fedsparse.tables.agreement import agree
+from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.description import SiteDescription, describe
+from fedsparse.tables.encoding import Encoding
+from fedsparse.tables.findings import Finding
+from fedsparse.tables.inspection import Inspection, inspect_tables
+from fedsparse.tables.loading import Loaded, load_tables
+from fedsparse.tables.reading import read_table
+from fedsparse.tables.roles import Roles
+
+__all__ = [
+    "EncodedColumn",
+    "Encoding",
+    "Finding",
+    "Inspection",
+    "Loaded",
+    "Roles",
+    "SiteDescription",
+    "agree",
+    "describe",
+    "inspect_tables",
+    "load_tables",
+    "read_table",
+]

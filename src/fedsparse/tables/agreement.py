@@ -1,0 +1,304 @@
+"""One encoding from the descriptions of all sites, without a look at a row."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fedsparse.checks import check_count
+from fedsparse.tables.cells import Task, check_task
+from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.description import SiteDescription
+from fedsparse.tables.encoding import Encoding
+from fedsparse.tables.findings import (
+    Finding,
+    check_choice,
+    counted,
+    error,
+    joined,
+    listed,
+    nearest,
+    note,
+    raise_errors,
+)
+from fedsparse.tables.identifiers import telltale_findings
+from fedsparse.tables.merging import MergedColumn, merge
+from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.target import TargetDecision, decide_target
+
+Impute = Literal["mean"] | None
+
+MINIMUM_ROWS = 5
+"""A site with fewer rows is refused unless one says otherwise."""
+
+_WORST_SHOWN = 10
+_REASONS = {
+    "identifier": "text in which nearly all values differ; --category COLUMN uses one all the same",
+    "date": "dates; to use one, turn it into a number such as days since a day",
+    "constant": "the same in every row",
+    "empty": "without a value",
+}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What came of putting descriptions together.
+
+    Attributes
+    ----------
+    encoding
+        None if the sites' tables cannot be encoded.
+    columns
+        Every column that all sites have, used or not.
+    findings
+        What there is to say; errors among them forbid the encoding.
+    """
+
+    encoding: Encoding | None
+    columns: tuple[MergedColumn, ...]
+    findings: tuple[Finding, ...]
+
+
+def agree(
+    descriptions: Sequence[SiteDescription],
+    roles: Roles,
+    *,
+    task: Task = "auto",
+    impute: Impute = None,
+    minimum_rows: int = MINIMUM_ROWS,
+) -> Encoding:
+    """Agree on one encoding for all sites.
+
+    Parameters
+    ----------
+    descriptions
+        One per site; the first decides the order of columns.
+    roles
+        What the columns are for.
+    task
+        ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
+        which there are exactly two are classes.
+    impute
+        ``"mean"`` fills missing numbers with the mean of all sites and missing categories with
+        the shares of the levels; by default missing values are refused.
+    minimum_rows
+        A site with fewer rows is refused.
+
+    Raises
+    ------
+    DataError
+        If the tables do not match, or something in them must be mended first.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fedsparse.tables.description import describe
+    >>> roles = Roles(target="relapse")
+    >>> bari = pl.DataFrame({"age": [61, 47], "ward": ["ear", "eye"], "relapse": [1, 0]})
+    >>> cork = pl.DataFrame({"age": [55, 70], "ward": ["ear", "skin"], "relapse": [1, 0]})
+    >>> descriptions = [describe(bari, "Bari", roles), describe(cork, "Cork", roles)]
+    >>> encoding = agree(descriptions, roles, minimum_rows=2)
+    >>> encoding.feature_names
+    ('age', 'ward=ear', 'ward=eye', 'ward=skin')
+    >>> encoding.task, encoding.classes
+    ('classification', ('0', '1'))
+    """
+    check_roles(roles)
+    check_agreement_options(task, impute, minimum_rows)
+    agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
+    raise_errors([*_lacking_targets(descriptions), *agreement.findings])
+    assert agreement.encoding is not None
+    return agreement.encoding
+
+
+def check_agreement_options(task: object, impute: object, minimum_rows: object) -> None:
+    """Refuse options that make no sense.
+
+    Examples
+    --------
+    >>> check_agreement_options("auto", "mean", 5)
+    """
+    check_task(task)
+    check_choice("impute", impute, (None, "mean"))
+    check_count("minimum_rows", minimum_rows)
+
+
+def negotiate(
+    descriptions: Sequence[SiteDescription],
+    roles: Roles,
+    task: Task,
+    impute: Impute,
+    minimum_rows: int,
+) -> Agreement:
+    """Put descriptions together and collect all there is to say; see `agree`.
+
+    Examples
+    --------
+    >>> negotiate([], Roles(target="relapse"), "auto", None, 5).findings[0].sentence
+    'there are no sites; give at least one table'
+    """
+    if not descriptions:
+        return Agreement(None, (), (error("there are no sites; give at least one table"),))
+    columns, mismatches = merge(descriptions)
+    decision = decide_target(descriptions, task)
+    used = [column for column in columns if column.left_out is None]
+    findings = [
+        *_name_clashes(descriptions),
+        *row_findings(descriptions, minimum_rows),
+        *_drop_findings(descriptions, roles),
+        *mismatches,
+        *decision.findings,
+        *_keep_findings(columns, roles),
+        *_missing_findings(used, impute),
+        *_left_out_findings(columns),
+        *telltale_findings(used),
+    ]
+    if not mismatches:
+        findings += _name_findings(used)
+    return Agreement(
+        _encoding(columns, roles, decision, impute, findings), columns, tuple(findings)
+    )
+
+
+def row_findings(descriptions: Sequence[SiteDescription], minimum_rows: int) -> list[Finding]:
+    """Errors about sites with too few rows.
+
+    Examples
+    --------
+    >>> site = SiteDescription(site="Cork", rows=3, columns=())
+    >>> print(row_findings([site], 5)[0].sentence)
+    Cork has 3 rows, fewer than 5; leave it out, or lower the bound with --minimum-rows 3
+    """
+    return [
+        error(
+            f"{site.site} has {counted(site.rows, 'row')}, fewer than {minimum_rows}; "
+            f"leave it out, or lower the bound with --minimum-rows {site.rows}"
+        )
+        for site in descriptions
+        if site.rows < minimum_rows
+    ]
+
+
+def _lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+    lacking = [site.site for site in descriptions if site.target is None]
+    if not lacking:
+        return []
+    return [error(f"no target is described by {listed(lacking)}; name it with --target")]
+
+
+def _name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+    counts = Counter(site.site for site in descriptions)
+    twice = [site for site, count in counts.items() if count > 1]
+    return [error(f"several sites are called {listed(twice)}; rename them")] if twice else []
+
+
+def _drop_findings(descriptions: Sequence[SiteDescription], roles: Roles) -> list[Finding]:
+    """A column to drop that no site has is a slip of the pen."""
+    dropped = {name for site in descriptions for name in site.dropped}
+    present = [column.name for column in descriptions[0].columns]
+    found = []
+    for name in roles.drop:
+        if name not in dropped:
+            near = nearest(name, present)
+            advice = f'did you mean "{near}"?' if near is not None else "leave it out"
+            found.append(error(f'no table has a column "{name}" (--drop); {advice}', name))
+    return found
+
+
+def _keep_findings(columns: Sequence[MergedColumn], roles: Roles) -> list[Finding]:
+    return [
+        error(
+            f'column "{column.name}" is to be kept (--keep) but cannot be used, because it is '
+            f"{_REASONS[column.left_out].partition(';')[0]}; do not ask for it",
+            column.name,
+        )
+        for column in columns
+        if column.name in roles.keep and column.left_out is not None
+    ]
+
+
+def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Finding]:
+    lacking = sorted((column for column in used if column.missing), key=lambda c: -c.missing)
+    if not lacking:
+        return []
+    total = counted(sum(column.missing for column in lacking), "value")
+    is_or_are = "is" if total == "1 value" else "are"
+    if impute == "mean":
+        filled = f"{total} of {counted(len(lacking), 'column')} {is_or_are} missing"
+        return [note(f"{filled} and filled with means and shares of all sites")]
+    worst = [_missing_text(column) for column in lacking[:_WORST_SHOWN]]
+    others = len(lacking) - len(worst)
+    worst += [counted(others, "more column")] if others else []
+    return [
+        error(
+            f"{total} {is_or_are} missing: {joined(worst)}; fill or remove them, "
+            "drop the columns with --drop, or fill means with --impute mean"
+        )
+    ]
+
+
+def _missing_text(column: MergedColumn) -> str:
+    sites = [f"{site} {count:,}" for site, count in column.missing_by_site[:3]]
+    others = len(column.missing_by_site) - len(sites)
+    sites += [counted(others, "more site")] if others else []
+    return f'"{column.name}" {column.missing:,} ({joined(sites)})'
+
+
+def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
+    return [
+        note(f"left out, {_REASONS[reason]}: {listed(names)}")
+        for reason, names in _left_out(columns).items()
+    ]
+
+
+def _left_out(columns: Sequence[MergedColumn]) -> dict[str, tuple[str, ...]]:
+    by_reason = {
+        reason: tuple(column.name for column in columns if column.left_out == reason)
+        for reason in _REASONS
+    }
+    return {reason: names for reason, names in by_reason.items() if names}
+
+
+def _name_findings(used: Sequence[MergedColumn]) -> list[Finding]:
+    """Errors if there is no feature, or two of the same name."""
+    if not used:
+        return [error("no column is left to learn from; give the tables at least one feature")]
+    seen: set[str] = set()
+    for column in used:
+        for name in _encoded(column, None).feature_names:
+            if name in seen:
+                return [error(f'two features would be called "{name}"; rename a column', name)]
+            seen.add(name)
+    return []
+
+
+def _encoding(
+    columns: Sequence[MergedColumn],
+    roles: Roles,
+    decision: TargetDecision,
+    impute: Impute,
+    findings: Sequence[Finding],
+) -> Encoding | None:
+    if any(finding.severity == "error" for finding in findings):
+        return None
+    encoded = tuple(_encoded(column, impute) for column in columns if column.left_out is None)
+    owners = [column.name for column in encoded for _ in column.feature_names]
+    return Encoding(
+        columns=encoded,
+        target=str(roles.target),
+        task=decision.task,
+        classes=decision.classes,
+        kept=tuple(place for place, owner in enumerate(owners) if owner in roles.keep),
+        left_out=_left_out(columns),
+        notes=tuple(finding.sentence for finding in findings),
+    )
+
+
+def _encoded(column: MergedColumn, impute: Impute) -> EncodedColumn:
+    kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"
+    return EncodedColumn(
+        name=column.name,
+        kind=kind,
+        levels=column.levels,
+        fill=column.fill if impute == "mean" else None,
+    )

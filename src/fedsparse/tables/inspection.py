@@ -1,0 +1,166 @@
+"""What is in tables and what would go wrong with them, all at once."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from fedsparse.errors import DataError
+from fedsparse.tables.agreement import MINIMUM_ROWS, Impute, check_agreement_options
+from fedsparse.tables.cells import Task
+from fedsparse.tables.description import SiteDescription, TargetDescription
+from fedsparse.tables.duplicates import duplicate_findings
+from fedsparse.tables.findings import Finding, error
+from fedsparse.tables.libsvm import check_libsvm_roles, read_libsvm
+from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
+from fedsparse.tables.survey import Survey, survey
+
+_EXAMPLES = 5
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class InspectedSite(_Part):
+    """Rows and targets of one site."""
+
+    name: str
+    rows: int
+    target: TargetDescription | None
+    """None if it is not known or cannot be described."""
+
+
+class ColumnGroup(_Part):
+    """How many columns there are of a kind, and some of their names."""
+
+    count: int
+    examples: tuple[str, ...]
+
+
+class Inspection(_Part):
+    """What is in tables, and everything there is to say about them."""
+
+    source: str
+    sites: tuple[InspectedSite, ...]
+    columns: dict[str, ColumnGroup]
+    """By kind: number, category, constant, identifier, date, empty, unusable, dropped."""
+    missing: dict[str, int]
+    """Missing values of each candidate feature that has any, the worst first."""
+    features: int | None
+    """How many features there would be; None if the tables cannot be encoded."""
+    task: str | None
+    """None if it cannot be told."""
+    classes: tuple[str, ...] | None
+    findings: tuple[Finding, ...]
+    """Errors first, then warnings, then notes."""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """What would stop a fit."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+
+def inspect_tables(
+    paths: Paths,
+    roles: Roles,
+    *,
+    task: Task = "auto",
+    impute: Impute = None,
+    minimum_rows: int = MINIMUM_ROWS,
+) -> Inspection:
+    r"""Look at tables as `load_tables` does, but collect every problem.
+
+    Parameters
+    ----------
+    paths, roles, task, impute, minimum_rows
+        As for `load_tables`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "all.csv"
+    >>> _ = path.write_text("age,dose,relapse\n61,5,1\n47,6 mg,0\n50,,1\n44,7,0\n51,9,1\n")
+    >>> inspection = inspect_tables(path, Roles(target="relapse"))
+    >>> for finding in inspection.findings:
+    ...     print(f"{finding.severity}: {finding.sentence}")
+    error: all.csv: column "dose", row 2 (the header not counted) is "6 mg", which is not a number;
+    mend it, or make the column a category with --category dose
+    """
+    check_roles(roles)
+    check_agreement_options(task, impute, minimum_rows)
+    files = as_files(paths, roles)
+    source = source_text(files)
+    try:
+        if not are_libsvm(files):
+            return _of_survey(survey(files, roles, task, impute, minimum_rows), source)
+        check_libsvm_roles(roles)
+        tables = read_libsvm(files, roles, task, minimum_rows)
+    except DataError as problem:  # nothing can be told of files like these
+        return _unreadable(source, str(problem))
+    return Inspection(
+        source=source,
+        sites=_sites(tables.descriptions),
+        columns={"number": _group(tables.names)},
+        missing={},
+        features=len(tables.names),
+        task=tables.decision.task,
+        classes=tables.decision.classes,
+        findings=_ordered(tables.findings),
+    )
+
+
+def _of_survey(found: Survey, source: str) -> Inspection:
+    columns, encoding = found.agreement.columns, found.agreement.encoding
+    worst = sorted(columns, key=lambda column: -column.missing)
+    is_sound = encoding is not None and not any(f.severity == "error" for f in found.findings)
+    known = encoding if is_sound else None
+    return Inspection(
+        source=source,
+        sites=_sites(found.descriptions),
+        columns=_groups(found),
+        missing={column.name: column.missing for column in worst if column.missing},
+        features=len(known.feature_names) if known is not None else None,
+        task=known.task if known is not None else None,
+        classes=known.classes if known is not None else None,
+        findings=_ordered([*found.findings, *duplicate_findings(found.tables, columns)]),
+    )
+
+
+def _unreadable(source: str, sentence: str) -> Inspection:
+    return Inspection(
+        source=source,
+        sites=(),
+        columns={},
+        missing={},
+        features=None,
+        task=None,
+        classes=None,
+        findings=(error(sentence),),
+    )
+
+
+def _sites(descriptions: Sequence[SiteDescription]) -> tuple[InspectedSite, ...]:
+    return tuple(
+        InspectedSite(name=site.site, rows=site.rows, target=site.target) for site in descriptions
+    )
+
+
+def _groups(found: Survey) -> dict[str, ColumnGroup]:
+    names: dict[str, list[str]] = {}
+    for column in found.agreement.columns:
+        names.setdefault(column.left_out or column.kind, []).append(column.name)
+    dropped = {name: None for site in found.descriptions for name in site.dropped}
+    names["unusable"] = list(found.unusable)
+    names["dropped"] = [name for name in dropped if name not in found.unusable]
+    return {kind: _group(members) for kind, members in names.items() if members}
+
+
+def _group(names: Sequence[str]) -> ColumnGroup:
+    return ColumnGroup(count=len(names), examples=tuple(names[:_EXAMPLES]))
+
+
+def _ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    order = ("error", "warning", "note")
+    return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))

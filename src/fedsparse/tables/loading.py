@@ -1,0 +1,189 @@
+"""Tables of one or many sites as arrays that can be learnt from."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import sparse
+
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.tables.agreement import MINIMUM_ROWS, Impute, check_agreement_options
+from fedsparse.tables.cells import Task
+from fedsparse.tables.encoding import Encoding
+from fedsparse.tables.findings import raise_errors
+from fedsparse.tables.libsvm import SparseTables, read_libsvm
+from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
+from fedsparse.tables.survey import Survey, site_array, survey
+from fedsparse.tables.values import labels
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The rows of all sites, encoded alike.
+
+    Attributes
+    ----------
+    features
+        One row per row of the files, in their order: a C-ordered float64 array, or a CSR matrix
+        if the files are LIBSVM text.
+    names
+        One name per feature.
+    targets
+        Numbers (float64), or each row's place in ``classes``.
+    sites
+        The site of each row.
+    task
+        ``"classification"`` or ``"regression"``.
+    classes
+        Labels in order; None for regression.
+    kept
+        Features that are always part of the model.
+    encoding
+        How further tables become arrays; None for LIBSVM text.
+    columns
+        How many columns there are of each kind.
+    notes
+        What a reader should know, in sentences.
+    source
+        The files, as they were named.
+    fingerprint
+        SHA-256 of names, features, targets and sites.
+    """
+
+    features: FloatArray | sparse.csr_array
+    names: tuple[str, ...]
+    targets: AnyArray
+    sites: AnyArray
+    task: Literal["classification", "regression"]
+    classes: tuple[str, ...] | None
+    kept: tuple[int, ...]
+    encoding: Encoding | None
+    columns: dict[str, int]
+    notes: tuple[str, ...]
+    source: str
+    fingerprint: str
+
+
+def load_tables(
+    paths: Paths,
+    roles: Roles,
+    *,
+    task: Task = "auto",
+    impute: Impute = None,
+    minimum_rows: int = MINIMUM_ROWS,
+) -> Loaded:
+    r"""Read the tables of all sites and encode them alike.
+
+    What happens here on one machine is what sites do over a network: each describes its table,
+    the descriptions decide on one encoding, each encodes its own rows.
+
+    Parameters
+    ----------
+    paths
+        One file whose rows name their site in a column; or one file per site, named after it; or
+        one file without sites. CSV, TSV, Parquet, Arrow, or LIBSVM text.
+    roles
+        What the columns are for.
+    task
+        ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
+        which there are exactly two are classes.
+    impute
+        ``"mean"`` fills missing values with means and shares of all sites; by default they are
+        refused.
+    minimum_rows
+        A site with fewer rows is refused.
+
+    Raises
+    ------
+    DataError
+        The first thing that must be mended; `inspect_tables` shows all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "all.csv"
+    >>> _ = path.write_text("site,age,relapse\nBari,61,yes\nCork,47,no\nCork,50,yes\n")
+    >>> loaded = load_tables(path, Roles(target="relapse", site="site"), minimum_rows=1)
+    >>> loaded.names, loaded.features.tolist()
+    (('age',), [[61.0], [47.0], [50.0]])
+    >>> loaded.targets.tolist(), loaded.classes, loaded.sites.tolist()
+    ([1, 0, 1], ('no', 'yes'), ['Bari', 'Cork', 'Cork'])
+    """
+    check_roles(roles)
+    check_agreement_options(task, impute, minimum_rows)
+    files = as_files(paths, roles)
+    if are_libsvm(files):
+        sparse_tables = read_libsvm(files, roles, task, minimum_rows)
+        raise_errors(sparse_tables.findings)
+        return _sparse(sparse_tables, roles, source_text(files))
+    found = survey(files, roles, task, impute, minimum_rows)
+    raise_errors(found.findings)
+    return _dense(found, source_text(files))
+
+
+def _dense(found: Survey, source: str) -> Loaded:
+    encoding = found.agreement.encoding
+    assert encoding is not None  # or an error would have been found
+    features = [encoding.features(table.frame, table.where) for table in found.tables]
+    targets = [encoding.targets(table.frame, table.where) for table in found.tables]
+    sites = [site_array(table) for table in found.tables]
+    arrays = [
+        part[0] if len(part) == 1 else np.concatenate(part) for part in (features, targets, sites)
+    ]
+    return Loaded(
+        features=arrays[0],
+        names=encoding.feature_names,
+        targets=arrays[1],
+        sites=arrays[2],
+        task=encoding.task,
+        classes=encoding.classes,
+        kept=encoding.kept,
+        encoding=encoding,
+        columns=encoding.column_counts,
+        notes=encoding.notes,
+        source=source,
+        fingerprint=_fingerprint(encoding.feature_names, [arrays[0], arrays[1]], arrays[2]),
+    )
+
+
+def _sparse(tables: SparseTables, roles: Roles, source: str) -> Loaded:
+    features, decision = tables.features, tables.decision
+    targets = _coded(tables.targets, decision.classes)
+    kept = frozenset(roles.keep)
+    arrays = [features.data, features.indices, features.indptr, targets]
+    return Loaded(
+        features=features,
+        names=tables.names,
+        targets=targets,
+        sites=tables.sites,
+        task=decision.task,
+        classes=decision.classes,
+        kept=tuple(place for place, name in enumerate(tables.names) if name in kept),
+        encoding=None,
+        columns={"number": len(tables.names)},
+        notes=tuple(finding.sentence for finding in tables.findings),
+        source=source,
+        fingerprint=_fingerprint(tables.names, arrays, tables.sites),
+    )
+
+
+def _coded(targets: FloatArray, classes: tuple[str, ...] | None) -> AnyArray:
+    if classes is None:
+        return targets
+    import polars as pl
+
+    codes = labels(pl.Series(targets)).cast(pl.Enum(classes)).to_physical()
+    return codes.cast(pl.Int64).to_numpy()
+
+
+def _fingerprint(names: Sequence[str], arrays: Sequence[AnyArray], sites: AnyArray) -> str:
+    digest = hashlib.sha256("\0".join(names).encode())
+    for array in arrays:
+        digest.update(f"\0{array.dtype.str}{array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).data.cast("B"))
+    digest.update("\0".join(sites.tolist()).encode())
+    return digest.hexdigest()

@@ -1,0 +1,126 @@
+"""Choosing τ, and stability."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fedsparse as fs
+from fedsparse.fitting import FitOptions, fit_model, prepare
+from fedsparse.selection import (
+    choose_by_ebic,
+    cross_validate,
+    default_sparsities,
+    folds_within_sites,
+    select_stably,
+)
+
+LEAST_SQUARES = FitOptions(fs.SquaredError(l2=1e-4))
+
+
+def labs(noise=0.5, width=40, rows=120, seed=0):
+    """Five labs; features 2, 5 and 11 decide."""
+    random = np.random.default_rng(seed)
+    Z = random.standard_normal((rows, width))
+    y = Z[:, [2, 5, 11]] @ [2.0, -1.5, 1.0] + noise * random.standard_normal(rows)
+    return fs.FederatedData.from_table(Z, y, np.arange(rows) % 5)
+
+
+@given(
+    rows=st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    folds=st.integers(2, 7),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_folds_are_even_within_every_site_and_class(rows, folds, seed):
+    random = np.random.default_rng(seed)
+    clients = [(np.ones((count, 1)), random.integers(0, 2, count)) for count in rows]
+    data = fs.FederatedData.from_clients(clients)
+    own = folds_within_sites(data, folds, seed=seed, by_class=True)
+    for site in range(len(data)):
+        part = own[data.pointer[site] : data.pointer[site + 1]]
+        counts = np.bincount(part, minlength=folds)
+        assert counts.max() - counts.min() <= 1
+        for label in (0, 1):
+            of_class = np.bincount(part[clients[site][1] == label], minlength=folds)
+            assert of_class.max() - of_class.min() <= 1
+
+
+def test_a_site_draws_its_folds_by_itself():
+    data = labs()
+    together = folds_within_sites(data, 5, seed=3)
+    alone = np.concatenate([folds_within_sites(data.client(site), 5, seed=3) for site in range(5)])
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_cross_validation_equals_fitting_fold_by_fold():
+    data = labs()
+    found = cross_validate(data, [1, 3, 5], LEAST_SQUARES, folds=4)
+    own = folds_within_sites(data, 4, seed=0)
+    losses = []
+    for fold in range(4):
+        train, unseen = own != fold, own == fold
+        model = fit_model(prepare(data.where(train), LEAST_SQUARES), 3, LEAST_SQUARES)
+        losses.append(np.mean((data.targets[unseen] - model.scores(data.features[unseen])) ** 2))
+    point = found.points[1]
+    assert point.score == pytest.approx(np.mean(losses), rel=1e-6)
+    assert point.standard_error == pytest.approx(np.std(losses, ddof=1) / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_both_ways_find_the_true_number(noise):
+    data = labs(noise)
+    sparsities = [1, 2, 3, 4, 6, 10, 20]
+    assert cross_validate(data, sparsities, LEAST_SQUARES).chosen == 3
+    selection, model = choose_by_ebic(data, sparsities, LEAST_SQUARES)
+    assert selection.chosen == 3
+    assert np.flatnonzero(model.coefficients).tolist() == [2, 5, 11]
+
+
+def test_choosing_costs_few_rounds():
+    data = labs()
+    sparsities = default_sparsities(data)
+    assert len(sparsities) == 11
+    assert cross_validate(data, sparsities, LEAST_SQUARES).rounds <= 5 * len(sparsities)
+    assert choose_by_ebic(data, sparsities, LEAST_SQUARES)[0].rounds <= 5 * len(sparsities)
+
+
+def test_more_than_two_classes_are_tried_side_by_side():
+    data = labs()
+    labels = np.digitize(data.targets, [-1, 1])
+    data = fs.FederatedData.from_table(data.features, labels, np.repeat(np.arange(5), 24))
+    options = FitOptions(fs.Softmax(l2=0.01), rounds=30)
+    found = cross_validate(data, [1, 3], options, folds=3)
+    assert found.rounds == 1 + 30 + 1
+    assert found.measure == "log-loss per held-out row"
+
+
+def test_stable_features_are_the_true_ones():
+    names = [f"gene {number}" for number in range(40)]
+    found = select_stably(labs(), 3, LEAST_SQUARES, names, pairs=10)
+    stable = [each.feature for each in found.features if each.frequency >= found.threshold]
+    assert sorted(stable) == ["gene 11", "gene 2", "gene 5"]
+    assert all(each.without_a_site == 1.0 for each in found.features[:3])
+    assert found.expected_false == pytest.approx(9 / (0.5 * 40))
+    assert found.subsamples == 20
+
+
+def test_noise_is_not_stable():
+    data = labs()
+    noise = fs.FederatedData.from_table(
+        data.features, np.random.default_rng(1).standard_normal(120), np.repeat(np.arange(5), 24)
+    )
+    names = [str(number) for number in range(40)]
+    found = select_stably(noise, 2, LEAST_SQUARES, names, pairs=15, threshold=0.9)
+    assert sum(each.frequency >= 0.9 for each in found.features) <= 1
+
+
+def test_one_site_has_no_others_to_leave_out():
+    found = select_stably(labs().pooled(), 3, LEAST_SQUARES, [str(n) for n in range(40)], pairs=2)
+    assert found.features[0].without_a_site is None
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.1])
+def test_a_threshold_without_error_control_is_refused(threshold):
+    with pytest.raises(fs.OptionError, match="threshold must be above"):
+        select_stably(labs(), 3, LEAST_SQUARES, [str(n) for n in range(40)], threshold=threshold)

@@ -1,0 +1,190 @@
+"""The scikit-learn estimators."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+import fedsparse as fs
+
+CHECK_ALL = """
+import json, sys
+from sklearn.utils.estimator_checks import check_estimator
+import fedsparse as fs
+found = check_estimator(getattr(fs, sys.argv[1])(), on_fail=None, on_skip=None)
+keys = ("check_name", "status", "exception")
+print(json.dumps([[str(check[key]) for key in keys] for check in found]))
+"""
+
+
+def patients(classes=None, rows=90, width=12, seed=0):
+    """Features, and a target that columns 3 and 7 decide; three hospitals."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((rows, width)) * np.linspace(1, 50, width) + 5
+    score = (X[:, 3] - 5) / X[:, 3].std() - 2 * (X[:, 7] - 5) / X[:, 7].std()
+    y = score + 10
+    if classes is not None:
+        y = np.asarray(classes)[np.digitize(score, [-0.7, 0.7][: len(classes) - 1])]
+    return X, y, np.repeat(["north", "south", "west"], rows // 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["FedSparseRegressor", "FedSparseClassifier"])
+def test_every_check_of_scikit_learn_passes_and_none_is_skipped(name):
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CHECK_ALL, name],
+        capture_output=True, text=True, env=environment, timeout=300, check=True,
+    )  # fmt: skip
+    checks = json.loads(done.stdout.splitlines()[-1])
+    assert len(checks) > 50
+    assert [check for check in checks if check[1] != "passed"] == []
+
+
+def test_the_relevant_features_are_found_and_given_back_on_their_own_scale():
+    X, y, sites = patients()
+    model = fs.FedSparseRegressor(sparsity=2).fit(X, y, sites=sites)
+    assert model.support_.tolist() == [3, 7]
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-3)
+    np.testing.assert_allclose(X @ model.coef_ + model.intercept_, model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [["ill", "well"], [7, 3], ["a", "b", "c"], [True, False]])
+def test_labels_of_any_kind_come_back(classes):
+    X, y, sites = patients(classes)
+    model = fs.FedSparseClassifier(sparsity=2).fit(X, y, sites=sites)
+    assert model.classes_.tolist() == sorted(classes)
+    assert set(model.predict(X)) <= set(classes)
+    assert model.score(X, y) > 0.8
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(X))
+    assert model.coef_.shape == (1 if len(classes) == 2 else len(classes), X.shape[1])
+
+
+def test_sites_do_not_change_the_model():
+    X, y, sites = patients(["ill", "well"])
+    apart = fs.FedSparseClassifier(sparsity=3).fit(X, y, sites=sites)
+    together = fs.FedSparseClassifier(sparsity=3).fit(X, y)
+    np.testing.assert_allclose(apart.coef_, together.coef_, rtol=1e-6, atol=1e-12)
+    assert len(apart.history_) > 1
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        pd.DataFrame,
+        lambda columns: pl.DataFrame(columns),
+        lambda columns: np.column_stack(list(columns.values())),
+        lambda columns: sparse.csr_matrix(np.column_stack(list(columns.values()))),
+        lambda columns: np.column_stack(list(columns.values())).astype(np.float32),
+    ],
+    ids=["pandas", "polars", "array", "csr", "float32"],
+)
+def test_tables_of_any_kind_give_the_same_model(convert):
+    X, y, sites = patients()
+    columns = {f"gene {number}": X[:, number] for number in range(X.shape[1])}
+    model = fs.FedSparseRegressor(sparsity=2).fit(convert(columns), y, sites=sites)
+    assert model.support_.tolist() == [3, 7]
+    np.testing.assert_allclose(model.predict(convert(columns)), y, rtol=2e-3)
+
+
+def test_feature_names_are_kept_and_selected():
+    X, y, _ = patients()
+    table = pd.DataFrame(X, columns=[f"gene {number}" for number in range(X.shape[1])])
+    model = fs.FedSparseRegressor(sparsity=2).fit(table, y)
+    assert model.feature_names_in_.tolist() == table.columns.tolist()
+    assert model.get_feature_names_out().tolist() == ["gene 3", "gene 7"]
+    assert model.transform(table).shape == (90, 2)
+
+
+@pytest.mark.parametrize("classes", [None, ["ill", "well"], ["a", "b", "c"]])
+def test_features_to_keep_stay(classes):
+    X, y, sites = patients(classes)
+    table = pd.DataFrame(X, columns=[f"gene {number}" for number in range(X.shape[1])])
+    kind = fs.FedSparseRegressor if classes is None else fs.FedSparseClassifier
+    model = kind(sparsity=3, keep=["gene 0", 1]).fit(table, y, sites=sites)
+    assert {0, 1} <= set(model.support_.tolist())
+
+
+def test_the_intercept_is_not_shrunk_where_one_class_is_rare():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((4000, 5))
+    y = random.random(4000) < 0.01
+    model = fs.FedSparseClassifier(sparsity=1, l2=0.01).fit(X, y)
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), rel=1e-3)
+
+
+def test_sample_weights_count_rows():
+    X, y, sites = patients(["ill", "well"])
+    weights = np.random.default_rng(1).integers(0, 3, y.size)
+    again = np.repeat(np.arange(y.size), weights)
+    weighted = fs.FedSparseClassifier(sparsity=3).fit(X, y, sites=sites, sample_weight=weights)
+    repeated = fs.FedSparseClassifier(sparsity=3).fit(X[again], y[again], sites=sites[again])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("sparsity", ["cv", "ebic"])
+@pytest.mark.parametrize("classes", [None, ["ill", "well"]])
+def test_the_number_of_features_is_chosen_by_the_data(sparsity, classes):
+    X, y, sites = patients(classes)
+    kind = fs.FedSparseRegressor if classes is None else fs.FedSparseClassifier
+    model = kind(sparsity=sparsity, sparsities=[1, 2, 4, 8]).fit(X, y, sites=sites)
+    assert model.sparsity_ == 2
+    assert model.selection_.method == sparsity
+    assert model.rounds_ == 1 + model.n_iter_ + model.selection_.rounds
+    assert model.rounds_ < 60
+
+
+def test_any_algorithm_can_be_used():
+    X, y, sites = patients()
+    algorithm = fs.FedIterHT(sparsity=99, local_steps=3, server_step="adaptive")
+    model = fs.FedSparseRegressor(sparsity=2, algorithm=algorithm).fit(X, y, sites=sites)
+    assert model.support_.tolist() == [3, 7]
+
+
+def test_sites_are_routed_through_pipelines_and_searches():
+    X, y, sites = patients(["ill", "well"])
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(MaxAbsScaler(), fs.FedSparseClassifier())
+        search = GridSearchCV(pipeline, {"fedsparseclassifier__sparsity": [1, 2, 5]}, cv=3)
+        search.fit(X, y, sites=sites)
+        fitted = search.best_estimator_[-1]
+        scores = cross_val_score(pipeline, X, y, cv=3, params={"sites": sites})
+    one_place = fs.FedSparseClassifier(**search.best_params_ and {"sparsity": fitted.sparsity_})
+    one_place.fit(MaxAbsScaler().fit_transform(X), y)
+    # Three sites answer more than one: only if the sites got there does more travel.
+    assert fitted.history_["bytes_up"][-1] > 2 * one_place.history_["bytes_up"][-1]
+    assert scores.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sparsity": 0}, "sparsity must be a whole number"),
+        ({"sparsity": "aic"}, '"cv" or "ebic"'),
+        ({"keep": ["gene 99"]}, "'gene 99', which is no column"),
+        ({"keep": [0, 1, 2], "sparsity": 2}, "3 features are to be kept"),
+        ({"keep": [99]}, "keep names feature 99"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    X, y, _ = patients()
+    with pytest.raises(fs.OptionError, match=message):
+        fs.FedSparseRegressor(**options).fit(X, y)
+
+
+def test_one_site_label_per_row_is_asked_for():
+    X, y, sites = patients()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fs.FedSparseRegressor().fit(X, y, sites=sites[:-1])
