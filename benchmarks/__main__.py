@@ -5,7 +5,7 @@
 
 import sys
 
-from benchmarks import clients, growth, messages, speed, startup
+from benchmarks import clients, genes, growth, messages, speed, startup, wide
 
 BENCHMARKS = {
     "speed": speed.main,
@@ -13,6 +13,8 @@ BENCHMARKS = {
     "clients": clients.main,
     "messages": messages.main,
     "startup": startup.main,
+    "genes": genes.main,
+    "wide": wide.main,
 }
 
 

@@ -42,6 +42,8 @@ class FitOptions:
         Whether to.
     rounds, seed
         As in `run`.
+    tolerance
+        Share of f that a splice must gain for `FedSplice`, where it is the default, to go on.
     """
 
     loss: Loss
@@ -51,6 +53,13 @@ class FitOptions:
     intercept: bool = True
     rounds: int = 100
     seed: int = 0
+    tolerance: float = 1e-9
+
+    @property
+    def roughly(self) -> "FitOptions":
+        """The same for models that are only compared: half the rounds, nearly the same f."""
+        rounds = min(self.rounds, 10) if self.splices else self.rounds
+        return replace(self, tolerance=0.01, rounds=rounds)
 
     @property
     def splices(self) -> bool:
@@ -247,13 +256,13 @@ def _algorithm(columns: int, sparsity: int, options: FitOptions) -> Algorithm:
     kind = TopKPerClass if isinstance(options.loss, Softmax) else TopK
     constraint = kind(sparsity + len(intercept), keep=(*options.keep, *intercept))
     if options.algorithm is None:
-        return _default_algorithm(constraint)
+        return _default_algorithm(constraint, options)
     if "sparsity" not in {option.name for option in fields(options.algorithm)}:
         return options.algorithm
     return replace(options.algorithm, sparsity=constraint)  # type: ignore[call-arg]
 
 
-def _default_algorithm(constraint: Sparsity) -> Algorithm:
+def _default_algorithm(constraint: Sparsity, options: FitOptions) -> Algorithm:
     if isinstance(constraint, TopK):
-        return FedSplice(constraint, weights="samples")
+        return FedSplice(constraint, tolerance=options.tolerance, weights="samples")
     return FedIterHT(constraint, server_step="adaptive", weights="samples")

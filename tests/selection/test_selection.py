@@ -80,9 +80,9 @@ def test_both_ways_find_the_true_number(noise):
 def test_choosing_costs_few_rounds():
     data = labs()
     sparsities = default_sparsities(data)
-    assert len(sparsities) == 11
-    assert cross_validate(data, sparsities, LEAST_SQUARES).rounds <= 5 * len(sparsities)
-    assert choose_by_ebic(data, sparsities, LEAST_SQUARES)[0].rounds <= 5 * len(sparsities)
+    assert len(sparsities) == 8
+    assert cross_validate(data, sparsities, LEAST_SQUARES).rounds <= 4 * len(sparsities) + 4
+    assert choose_by_ebic(data, sparsities, LEAST_SQUARES)[0].rounds <= 4 * len(sparsities) + 4
 
 
 def test_more_than_two_classes_are_tried_side_by_side():

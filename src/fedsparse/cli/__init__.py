@@ -8,6 +8,10 @@ import click
 import typer
 
 from fedsparse.cli.demo import demo
+from fedsparse.cli.fit import fit
+from fedsparse.cli.inspect import inspect
+from fedsparse.cli.predict import evaluate, predict
+from fedsparse.cli.report import report
 from fedsparse.cli.reproduce import reproduce
 from fedsparse.cli.theory import theory
 from fedsparse.errors import CheckpointError, DataError, OptionError
@@ -19,9 +23,13 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="fedsparse",
     help="Learn sparse models from data that stay where they are.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(inspect)
+app.command()(fit)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(report)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(theory)

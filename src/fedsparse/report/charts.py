@@ -26,7 +26,7 @@ CEILING = 2.0
 leave no room for the others."""
 
 SPAN_FOR_LOG = 10.0
-"""Objectives whose largest is this many times the smallest need a logarithmic axis."""
+"""Values whose largest is this many times the smallest need a logarithmic axis."""
 
 
 @dataclass(frozen=True)
@@ -153,19 +153,19 @@ def side_by_side(history: pl.DataFrame, axes: Sequence[Axis]) -> alt.HConcatChar
     return alt.hconcat(*(convergence_chart(history, axis) for axis in axes))
 
 
-def objective_scale(objectives: pl.Series) -> Literal["linear", "log"]:
-    """Choose the scale that shows all of the objectives well: by how far they span.
+def scale_for(values: pl.Series) -> Literal["linear", "log"]:
+    """Choose the scale that shows all of the values well: by how far the positive ones span.
 
     Examples
     --------
-    >>> objective_scale(pl.Series([2.3, 0.4])), objective_scale(pl.Series([2300.0, 0.4]))
+    >>> scale_for(pl.Series([2.3, 0.4])), scale_for(pl.Series([2300.0, 0.4]))
     ('linear', 'log')
     """
-    shown = objectives.filter(objectives.is_finite() & (objectives > 0))
+    shown = values.filter(values.is_finite() & (values > 0))
     if shown.is_empty():
         return "linear"
     span = float(shown.max() / shown.min())  # type: ignore[operator, arg-type]
-    return "log" if span > SPAN_FOR_LOG else "linear"
+    return "log" if span >= SPAN_FOR_LOG else "linear"
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Marks:
 
     def _objective(self, column: str) -> alt.Y:
         y = alt.Y(f"{column}:Q", title="Objective f(x)")
-        scale = objective_scale(self.history["objective"])
+        scale = scale_for(self.history["objective"])
         return y.scale(type=scale, domain=_domain(self.history), nice=False)
 
 

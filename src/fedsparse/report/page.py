@@ -50,6 +50,8 @@ class Page:
         One paragraph on what is shown.
     sections
         The rest, from top to bottom.
+    is_narrow
+        Whether single charts and tables make up the page, instead of rows of charts.
 
     Examples
     --------
@@ -62,12 +64,14 @@ class Page:
     title: str
     introduction: str
     sections: Sequence[Section]
+    is_narrow: bool = False
 
     def html(self) -> str:
         """Make the whole page, scripts included."""
         template = resources.files("fedsparse.report").joinpath("page.html").read_text("utf-8")
         return Template(template).substitute(
             title=escape(self.title),
+            kind=' class="narrow"' if self.is_narrow else "",
             introduction=escape(self.introduction),
             sections="\n".join(section.html() for section in self.sections),
             library=_chart_library(),

@@ -12,7 +12,7 @@ import polars as pl
 
 from fedsparse.report.charts import Axis, interactive_chart
 from fedsparse.report.network import Network
-from fedsparse.report.style import STYLE, Look, methods_in
+from fedsparse.report.style import PAGE_STYLE, Look, methods_in
 
 
 class Part(Protocol):
@@ -45,6 +45,75 @@ class Paragraph:
         """Its markup."""
         kind = ' class="hint"' if self.is_hint else ""
         return f"<p{kind}>{escape(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences a reader should not miss."""
+
+    heading: str
+    notes: Sequence[str]
+
+    def html(self) -> str:
+        """A box with a list."""
+        entries = "".join(f"<li>{escape(note)}</li>\n" for note in self.notes)
+        return (
+            f'<div class="notes" role="note">\n<p>{escape(self.heading)}</p>\n'
+            f"<ul>\n{entries}</ul>\n</div>"
+        )
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What stands for something in a chart.
+
+    Parameters
+    ----------
+    shape
+        One of `SHAPES`.
+    colour
+        As CSS writes it, such as ``var(--first)``.
+    """
+
+    shape: str
+    colour: str
+
+    def html(self) -> str:
+        """A small drawing."""
+        return (
+            '<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" '
+            f'style="color: {self.colour}">{SHAPES[self.shape]}</svg>'
+        )
+
+
+SHAPES = {
+    "circle": '<circle cx="8" cy="8" r="5" fill="currentColor"/>',
+    "square": '<path d="M3.5 3.5h9v9h-9z" fill="currentColor"/>',
+    "triangle": '<path d="M8 3 13.5 13h-11z" fill="currentColor"/>',
+    "diamond": '<path d="M8 1.5 14.5 8 8 14.5 1.5 8z" fill="currentColor"/>',
+    "ring": '<circle cx="8" cy="8" r="4.5" fill="none" stroke="currentColor" stroke-width="2"/>',
+    "tick": '<path d="M8 2v12" stroke="currentColor" stroke-width="2"/>',
+    "dashes": '<path d="M8 1v14" stroke="currentColor" stroke-width="1.5" stroke-dasharray="3 2"/>',
+    "whisker": '<path d="M8 2v12M5 2h6M5 14h6" fill="none" stroke="currentColor"/>',
+    "bar": '<path d="M1 4h14v8H1z" fill="currentColor"/>',
+    "pale bar": '<path d="M1.5 4.5h13v7h-13z" fill="currentColor" fill-opacity=".2" '
+    'stroke="currentColor"/>',
+}
+"""How symbols are drawn, by name."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What the symbols of a chart stand for."""
+
+    entries: Mapping[str, Symbol]
+
+    def html(self) -> str:
+        """A list in a line."""
+        items = "".join(
+            f"<li>{symbol.html()}{escape(text)}</li>\n" for text, symbol in self.entries.items()
+        )
+        return f'<ul class="key">\n{items}</ul>'
 
 
 @dataclass(frozen=True)
@@ -81,11 +150,11 @@ class Charts:
     def html(self) -> str:
         """A place for the charts, and what the page's script draws there."""
         specs: list[dict[str, Any]] = [
-            chart.properties(config=STYLE).configure_legend(disable=True).to_dict()
+            chart.properties(config=PAGE_STYLE).configure_legend(disable=True).to_dict()
             for chart in self.charts
         ]
         datasets = {name: data for spec in specs for name, data in spec.pop("datasets").items()}
-        content = json.dumps({"charts": specs, "datasets": datasets}).replace("</", "<\\/")
+        content = json.dumps({"charts": specs, "datasets": datasets}).replace("<", "\\u003c")
         return f'<div class="charts"><script type="application/json">{content}</script></div>'
 
 

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from fedsparse.data.federated import FederatedData
 from fedsparse.evaluation.metrics import mean_loss
-from fedsparse.fitting import FitOptions, Fitted, prepare
+from fedsparse.fitting import FitOptions, Fitted, fit_model, prepare
 from fedsparse.losses import SquaredError
 from fedsparse.models.summary import Selection, SelectionPoint
 from fedsparse.selection.cross_validation import fit_path, path_rounds
@@ -46,7 +46,7 @@ def choose_by_ebic(
     """
     prepared = prepare(data, options)
     wanted = sorted(set(sparsities))
-    models = fit_path(prepared, wanted, options, on_model)
+    models = fit_path(prepared, wanted, options.roughly, on_model)
     scores = [_ebic(model, data, options) for model in models]
     lowest = int(np.argmin(scores))
     selection = Selection(
@@ -62,7 +62,7 @@ def choose_by_ebic(
         bytes_down=sum(model.result.records[-1].bytes_down for model in models),
         bytes_up=sum(model.result.records[-1].bytes_up for model in models),
     )
-    return selection, models[lowest]
+    return selection, fit_model(prepared, wanted[lowest], options, start=models[lowest])
 
 
 def _ebic(model: Fitted, data: FederatedData, options: FitOptions) -> float:

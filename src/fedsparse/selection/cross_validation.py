@@ -109,7 +109,7 @@ def _judge(
 ) -> _Path:
     """Losses of a path of models on the rows that they have not seen."""
     prepared = prepare(data.where(~is_held_out), options)
-    models = fit_path(prepared, sparsities, options, on_model)
+    models = fit_path(prepared, sparsities, options.roughly, on_model)
     unseen = data.where(is_held_out)
     return _Path(
         np.array([mean_loss(options.loss, model, unseen) for model in models]),

@@ -7,7 +7,7 @@ from fedsparse.data.federated import FederatedData
 Progress = Callable[[str], None]
 """Called with what has just been done, once for each model."""
 
-_STEPS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80)
+_STEPS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
 
 
 def no_progress(done: str) -> None:
@@ -15,7 +15,7 @@ def no_progress(done: str) -> None:
 
 
 def default_sparsities(data: FederatedData, keep: int = 0) -> list[int]:
-    """τ from 1 (or the features to keep) upwards, about √2 apart.
+    """τ from 1 (or the features to keep) upwards, each about one and a half times the last.
 
     At most as many as there are features, and a third of the rows: more cannot be told apart.
 
@@ -23,7 +23,7 @@ def default_sparsities(data: FederatedData, keep: int = 0) -> list[int]:
     --------
     >>> data = FederatedData.from_clients([([[1.0] * 50] * 40, [0.0] * 40)])
     >>> default_sparsities(data)
-    [1, 2, 3, 4, 5, 7, 10]
+    [1, 2, 3, 5, 8, 12]
     """
     most = max(min(data.width, data.samples // 3), keep, 1)
     return [step for step in _STEPS if max(keep, 1) <= step <= most] or [most]

@@ -86,7 +86,7 @@ def select_stably(
 def _support(data: FederatedData, sparsity: int, options: FitOptions) -> tuple[Int64Array, int]:
     """Features chosen on some rows, and the rounds that took."""
     prepared = prepare(data, options)
-    model = fit_model(prepared, sparsity, options)
+    model = fit_model(prepared, sparsity, options.roughly)
     used = np.abs(model.coefficients.reshape(data.width, -1)).max(axis=1)
     return np.flatnonzero(used), prepared.rounds + model.result.records[-1].round
 

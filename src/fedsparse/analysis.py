@@ -1,0 +1,314 @@
+"""From tables to a model and everything that its report shows."""
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from fedsparse.data.federated import FederatedData
+from fedsparse.evaluation import evaluate_held_out
+from fedsparse.fitting import FitOptions, Fitted, fit_model, loss_for, prepare
+from fedsparse.models import Feature, FitSummary, Model
+from fedsparse.models.summary import (
+    Evaluation,
+    RoundRecord,
+    Selection,
+    SiteCount,
+    Stability,
+)
+from fedsparse.selection import (
+    choose_by_ebic,
+    cross_validate,
+    default_sparsities,
+    select_stably,
+)
+from fedsparse.version import __version__
+
+if TYPE_CHECKING:
+    from fedsparse.tables import Loaded
+    from fedsparse.tables.columns import EncodedColumn
+
+Sparsity = int | Literal["cv", "ebic"]
+HeldOut = Literal["auto", "all", "fifth", "none"]
+Progress = Callable[[str], None]
+
+_PATIENCE = 20.0
+"""Seconds that evaluation, and stability, may take unless they are asked for."""
+_PAIRS = 25
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """What to work out.
+
+    Parameters
+    ----------
+    sparsity
+        τ, or how to choose it.
+    sparsities
+        τ values to choose from; None for a default range.
+    l2, standardize, rounds, seed
+        How models are fitted; see `fedsparse.fitting`.
+    held_out
+        Rows to judge models on: every row once (``"all"``), a fifth, or none. ``"auto"`` takes all
+        where that is a matter of seconds, else a fifth.
+    stability
+        Pairs of half-samples; None: 25 where that is a matter of seconds, else 0.
+    """
+
+    sparsity: Sparsity = "cv"
+    sparsities: Sequence[int] | None = None
+    l2: float | Literal["auto"] = "auto"
+    standardize: bool = True
+    rounds: int = 100
+    seed: int = 0
+    held_out: HeldOut = "auto"
+    stability: int | None = None
+
+
+def analyse(
+    loaded: "Loaded",
+    options: AnalysisOptions,
+    *,
+    title: str = "",
+    on_model: Callable[[Model], None] = lambda model: None,
+    on_progress: Progress = lambda what: None,
+) -> FitSummary:
+    """Fit a model, and judge it.
+
+    Parameters
+    ----------
+    loaded
+        The sites' rows, from `fedsparse.tables.load_tables`.
+    options
+        What to work out.
+    title
+        Of the report.
+    on_model
+        Called with the model as soon as it is there, before it is judged.
+    on_progress
+        Called with what has just been done.
+    """
+    work = _Work(loaded, options, on_progress)
+    selection, fitted = work.fit()
+    model = _model(loaded, fitted, work)
+    on_model(model)
+    evaluation, stability = work.evaluate(), work.stability()
+    return FitSummary(
+        title=title or f"What predicts {model.target}",
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        model=model,
+        source=loaded.source,
+        sites=_sites(work.data, loaded.classes),
+        columns=loaded.columns,
+        candidates=work.data.width,
+        history=_history(fitted),
+        selection=selection,
+        evaluation=evaluation,
+        stability=stability,
+        settings=model.settings,
+        notes=(*loaded.notes, *work.notes),
+    )
+
+
+class _Work:
+    """The data as a federation, and what is fitted on it."""
+
+    def __init__(self, loaded: "Loaded", options: AnalysisOptions, on_progress: Progress) -> None:
+        self.data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
+        self.classes = loaded.classes
+        count = None if loaded.classes is None else len(loaded.classes)
+        self.options = FitOptions(
+            loss_for(count, self.data.samples, options.l2),
+            keep=loaded.kept,
+            standardize=options.standardize,
+            rounds=options.rounds,
+            seed=options.seed,
+        )
+        self.notes: list[str] = []
+        self.sparsity = 0
+        self._names = loaded.names
+        self.asked = options
+        self._on_progress = on_progress
+        self._seconds = 0.0  # that one model takes
+
+    def fit(self) -> tuple[Selection | None, Fitted]:
+        """Choose τ if need be, and fit."""
+        asked = self.asked.sparsity
+        if asked == "ebic":
+            began = time.perf_counter()
+            selection, model = choose_by_ebic(
+                self.data, self._sparsities(self.data), self.options, on_model=self._on_progress
+            )
+            self.sparsity = selection.chosen
+            self._seconds = (time.perf_counter() - began) / len(selection.points)
+            return selection, model
+        chosen = self._choose(self.data) if asked == "cv" else None
+        self.sparsity = chosen.chosen if chosen else int(asked)
+        began = time.perf_counter()
+        model = fit_model(prepare(self.data, self.options), self.sparsity, self.options)
+        self._seconds = time.perf_counter() - began
+        self._on_progress(f"model of {self.sparsity} features")
+        return chosen, model
+
+    def evaluate(self) -> Evaluation | None:
+        """Judge on rows that models have not seen."""
+        held_out = self.asked.held_out
+        if held_out == "none":
+            return None
+        is_long = 3 * _FOLDS * self._seconds > _PATIENCE
+        if held_out == "auto" and is_long:
+            self.notes.append(
+                "A fifth of every site's rows was held out once, to save time; --held-out all "
+                "holds out every row once."
+            )
+        return evaluate_held_out(
+            self.data,
+            self._choose_again,
+            self.options,
+            folds=_FOLDS,
+            only_first=held_out == "fifth" or (held_out == "auto" and is_long),
+            labels=self.classes or (),
+            on_model=self._on_progress,
+        )
+
+    def stability(self) -> Stability | None:
+        """How often features are found again."""
+        pairs = self.asked.stability
+        if pairs is None:
+            pairs = _PAIRS if 2 * _PAIRS * self._seconds < _PATIENCE else 0
+            if pairs == 0:
+                self.notes.append(
+                    "Stability was not worked out, to save time; --stability 25 does it."
+                )
+        if pairs == 0:
+            return None
+        return select_stably(
+            self.data, self.sparsity, self.options, self._names, pairs=pairs,
+            on_model=self._on_progress,
+        )  # fmt: skip
+
+    def _choose(self, data: FederatedData) -> Selection:
+        sparsities = self._sparsities(data)
+        return cross_validate(
+            data, sparsities, self.options, folds=_FOLDS, on_model=self._on_progress
+        )
+
+    def _choose_again(self, train: FederatedData) -> int:
+        """τ from training rows alone, by the same rule."""
+        if self.asked.sparsity == "cv":
+            return self._choose(train).chosen
+        if self.asked.sparsity == "ebic":
+            return choose_by_ebic(train, self._sparsities(train), self.options)[0].chosen
+        return self.sparsity
+
+    def _sparsities(self, data: FederatedData) -> Sequence[int]:
+        return self.asked.sparsities or default_sparsities(data, len(self.options.keep))
+
+
+def _model(loaded: "Loaded", fitted: Fitted, work: _Work) -> Model:
+    coefficients = fitted.coefficients.reshape(work.data.width, -1)
+    used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
+    encoding = loaded.encoding
+    columns = () if encoding is None else encoding.columns
+    origins = _origins(columns) if columns else [(name, None) for name in loaded.names]
+    return Model(
+        task=_task(loaded.classes),
+        target="target" if encoding is None else encoding.target,
+        classes=loaded.classes,
+        intercepts=tuple(fitted.intercept.tolist()),
+        features=tuple(
+            Feature(
+                name=loaded.names[place],
+                column=origins[place][0],
+                level=origins[place][1],
+                coefficients=tuple(coefficients[place].tolist()),
+                mean=float(fitted.scaling.mean[place]),
+                scale=float(fitted.scaling.scale[place]),
+            )
+            for place in used
+        ),
+        columns=_used(columns, {origins[place][0] for place in used}),
+        settings=_settings(work, fitted),
+        fingerprint=loaded.fingerprint,
+        versions=_versions(),
+    )
+
+
+def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
+    if classes is None:
+        return "regression"
+    return "binary" if len(classes) == 2 else "multiclass"
+
+
+def _origins(columns: Sequence["EncodedColumn"]) -> list[tuple[str, str | None]]:
+    """Column and level of every feature."""
+    origins: list[tuple[str, str | None]] = []
+    for column in columns:
+        levels: Sequence[str | None] = column.levels if column.kind == "category" else (None,)
+        origins += [(column.name, level) for level in levels]
+    return origins
+
+
+def _used(columns: Sequence["EncodedColumn"], names: set[str]) -> tuple["EncodedColumn", ...]:
+    return tuple(column for column in columns if column.name in names)
+
+
+def _settings(work: _Work, fitted: Fitted) -> dict[str, str]:
+    how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(work.asked.sparsity), "given")
+    last = fitted.result.records[-1]
+    return {
+        "method": "FedSplice" if work.options.splices else "FedIter-HT, adaptive server step",
+        "number of features": f"{work.sparsity}{_per_class(work.classes)}, {how}",
+        "loss": work.options.loss.name,
+        "ℓ2 weight": f"{work.options.loss.l2:.6g}",
+        "standardized": "yes" if work.options.standardize else "no",
+        "rounds": f"{last.round} of at most {work.options.rounds}",
+        "seed": str(work.options.seed),
+    }
+
+
+def _per_class(classes: tuple[str, ...] | None) -> str:
+    return " for each class" if classes is not None and len(classes) > 2 else ""
+
+
+def _versions() -> dict[str, str]:
+    import scipy
+
+    return {
+        "fedsparse": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _sites(data: FederatedData, classes: tuple[str, ...] | None) -> tuple[SiteCount, ...]:
+    sites = []
+    for place, name in enumerate(data.names):
+        own = data.targets[data.pointer[place] : data.pointer[place + 1]]
+        counts = None
+        if classes is not None:
+            numbers = np.bincount(own, minlength=len(classes)).tolist()
+            counts = dict(zip(classes, numbers, strict=True))
+        sites.append(SiteCount(name=name, rows=own.size, classes=counts))
+    return tuple(sites)
+
+
+def _history(fitted: Fitted) -> tuple[RoundRecord, ...]:
+    return tuple(
+        RoundRecord(
+            round=record.round,
+            objective=record.objective,
+            nonzeros=record.nonzeros,
+            bytes_down=record.bytes_down,
+            bytes_up=record.bytes_up,
+            seconds=record.seconds,
+        )
+        for record in fitted.result.records
+    )

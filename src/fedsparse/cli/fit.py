@@ -1,0 +1,231 @@
+"""``fedsparse fit``: a table in, a model that a person can read and a report out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fedsparse.cli.options import (
+    Category,
+    Drop,
+    Impute,
+    Json,
+    Keep,
+    MinimumRows,
+    Site,
+    Tables,
+    Target,
+    Task,
+    parse_sparsity,
+    roles_of,
+)
+from fedsparse.cli.printing import print_table, shown
+from fedsparse.cli.progress import Bar
+from fedsparse.errors import OptionError
+from fedsparse.files import ready_folder
+
+if TYPE_CHECKING:
+    from fedsparse.models import Feature, FitSummary, Model
+    from fedsparse.tables import Loaded
+
+_MOST_SHOWN = 30
+
+
+def fit(
+    tables: Tables,
+    target: Target = None,
+    site: Site = None,
+    sparsity: Annotated[
+        str,
+        typer.Option(help="How many features; 'cv' or 'ebic' let the data choose."),
+    ] = "cv",
+    drop: Drop = None,
+    category: Category = None,
+    keep: Keep = None,
+    task: Task = "auto",
+    impute: Impute = "no",
+    minimum_rows: MinimumRows = 5,
+    held_out: Annotated[
+        Literal["auto", "all", "fifth", "none"],
+        typer.Option(help="Rows to judge the model on: all in turn, a fifth of them, none."),
+    ] = "auto",
+    stability: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Pairs of half-samples that tell how often a feature is found again. By default "
+            "25 where that takes seconds, else 0.",
+            show_default=False,
+        ),
+    ] = None,
+    l2: Annotated[
+        float | None,
+        typer.Option(min=0, help="Weight of the ℓ2 term; by default set by the number of rows."),
+    ] = None,
+    standardize: Annotated[
+        bool, typer.Option(help="Scale columns by means and deviations of all sites.")
+    ] = True,
+    rounds: Annotated[int, typer.Option(min=1, help="Most rounds of one model.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes which rows are held out.")] = 0,
+    title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
+    out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
+        "fedsparse-fit"
+    ),
+    overwrite: Annotated[bool, typer.Option(help="Replace a model already there.")] = False,
+    json: Json = False,
+) -> None:
+    """Find the few columns that predict a target, across sites that keep their rows."""
+    from fedsparse.analysis import AnalysisOptions, analyse
+    from fedsparse.tables import load_tables
+
+    options = AnalysisOptions(
+        sparsity=parse_sparsity(sparsity),
+        l2="auto" if l2 is None else l2,
+        standardize=standardize,
+        rounds=rounds,
+        seed=seed,
+        held_out=held_out,
+        stability=stability,
+    )
+    _check_out(out, overwrite)
+    with Bar() as bar:
+        bar.show("reading")
+        loaded = load_tables(
+            tables,
+            roles_of(target, site, drop, category, keep),
+            task=task,
+            impute=None if impute == "no" else impute,
+            minimum_rows=minimum_rows,
+        )
+        if not json:
+            _print_loaded(loaded)
+        summary = analyse(
+            loaded,
+            options,
+            title=title,
+            on_model=lambda model: model.save(out / "model.json"),
+            on_progress=_Counter(bar),
+        )
+        bar.show("writing the report")
+        _save(summary, out)
+    if json:
+        typer.echo(summary.model_dump_json())
+    else:
+        _print_summary(summary)
+        typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
+
+
+def write_report(summary: "FitSummary", path: Path) -> None:
+    """Draw a summary as a page."""
+    from fedsparse.report.fit import fit_page
+
+    fit_page(summary).save(path)
+
+
+class _Counter:
+    """Shows how many models have been fitted."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._done = 0
+
+    def __call__(self, what: str) -> None:
+        self._done += 1
+        self._bar.show(f"{self._done} models fitted, the last: {what}")
+
+
+def _check_out(out: Path, overwrite: bool) -> None:
+    ready_folder(out)
+    if (out / "model.json").exists() and not overwrite:
+        raise OptionError(
+            f"{out / 'model.json'} exists already; choose another folder with --out, or add "
+            "--overwrite"
+        )
+
+
+def _save(summary: "FitSummary", out: Path) -> None:
+    summary.save(out / "fit.json")
+    write_report(summary, out / "report.html")
+
+
+def _print_loaded(loaded: "Loaded") -> None:
+    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in loaded.columns.items())
+    sites = len(set(loaded.sites.tolist()))
+    where = "one site" if sites == 1 else f"{sites} sites"
+    what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
+    typer.echo(
+        f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}."
+    )
+    for note in loaded.notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+def _print_summary(summary: "FitSummary") -> None:
+    for note in summary.notes[-2:]:
+        if note.endswith(("does it.", "every row once.")):
+            typer.echo(f"Note: {note}", err=True)
+    _print_features(summary)
+    if summary.evaluation is not None:
+        print_scores(summary)
+    if summary.selection is not None:
+        chosen = summary.selection
+        typer.echo(
+            f"{chosen.chosen} features were chosen by {chosen.measure} "
+            f"(the best has {chosen.best}), in {chosen.rounds} rounds."
+        )
+
+
+def _print_features(summary: "FitSummary") -> None:
+    model = summary.model
+    frequencies = {}
+    if summary.stability is not None:
+        frequencies = {each.feature: each.frequency for each in summary.stability.features}
+    rows = [
+        [
+            feature.name,
+            *(shown(value) for value in feature.coefficients),
+            *(shown(value * feature.scale) for value in feature.coefficients),
+            *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
+        ]
+        for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
+    ]
+    labels = [""] if model.task != "multiclass" else [f" {label}" for label in model.classes or ()]
+    headings = [
+        "feature",
+        *(f"coefficient{label}" for label in labels),
+        *(f"per deviation{label}" for label in labels),
+        *(["found again"] if frequencies else []),
+    ]
+    count = len(model.features)
+    more = f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
+    of = f"{count} of {summary.candidates:,} features predict {_outcome(model)}{more}"
+    print_table(of, headings, rows)
+
+
+def _outcome(model: "Model") -> str:
+    if model.task == "binary" and model.classes is not None:
+        return f"{model.target} = {model.classes[1]}"
+    return model.target
+
+
+def _smallness(feature: "Feature") -> float:
+    return -feature.scale * max(abs(value) for value in feature.coefficients)
+
+
+def print_scores(summary: "FitSummary") -> None:
+    """Metrics on held-out rows, all sites first."""
+    evaluation = summary.evaluation
+    assert evaluation is not None
+    names = list(evaluation.scores[0].metrics)
+    ways = {"federated": "together", "alone": "each alone", "pooled": "pooled"}
+    rows = [
+        [
+            score.site or "all sites",
+            ways[score.method],
+            str(score.rows),
+            *(shown(score.metrics[name]) for name in names),
+        ]
+        for score in evaluation.scores
+    ]
+    title = f"On rows the models had not seen ({evaluation.held_out})"
+    print_table(title, ["site", "learnt", "rows", *names], rows, text=2)

@@ -1,0 +1,87 @@
+"""``fedsparse inspect``: what is in a table, and what would go wrong."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from fedsparse.cli.options import (
+    Category,
+    Drop,
+    Impute,
+    Json,
+    Keep,
+    MinimumRows,
+    Site,
+    Tables,
+    Target,
+    Task,
+    roles_of,
+)
+from fedsparse.cli.printing import print_table, shown
+
+if TYPE_CHECKING:
+    from fedsparse.tables.inspection import InspectedSite, Inspection
+
+_WOULD_FAIL = 2
+_FEW_LABELS = 6
+
+
+def inspect(
+    tables: Tables,
+    target: Target = None,
+    site: Site = None,
+    drop: Drop = None,
+    category: Category = None,
+    keep: Keep = None,
+    task: Task = "auto",
+    impute: Impute = "no",
+    minimum_rows: MinimumRows = 5,
+    json: Json = False,
+) -> None:
+    """Show what is in a table and everything that would go wrong; exit code 2 if a fit would."""
+    from fedsparse.tables import inspect_tables
+
+    found = inspect_tables(
+        tables,
+        roles_of(target, site, drop, category, keep),
+        task=task,
+        impute=None if impute == "no" else impute,
+        minimum_rows=minimum_rows,
+    )
+    if json:
+        typer.echo(found.model_dump_json())
+    else:
+        _print(found)
+    if found.errors:
+        raise typer.Exit(_WOULD_FAIL)
+
+
+def _print(found: "Inspection") -> None:
+    if found.sites:
+        rows = [[site.name, f"{site.rows:,}", _target(site)] for site in found.sites]
+        print_table("Sites", ["site", "rows", "target"], rows)
+    if found.columns:
+        kinds = [
+            [kind, ", ".join(group.examples) + (", …" if group.count > len(group.examples) else ""),
+             f"{group.count:,}"]
+            for kind, group in found.columns.items()
+        ]  # fmt: skip
+        print_table("Columns", ["kind", "such as", "columns"], kinds, text=2)
+    for finding in found.findings:
+        typer.echo(f"{finding.severity.capitalize()}: {finding.sentence}")
+    if found.errors:
+        typer.echo(f"\n{len(found.errors)} to mend before a model can be fitted.")
+    else:
+        typer.echo(f"\nReady: {found.features:,} features to choose from, for {found.task}.")
+
+
+def _target(site: "InspectedSite") -> str:
+    """Labels with their counts, or the range of numbers."""
+    target = site.target
+    if target is None:
+        return "–"
+    if target.labels is not None and len(target.labels) <= _FEW_LABELS:
+        return ", ".join(f"{label}: {count:,}" for label, count in target.labels.items())
+    if target.numbers is not None:
+        return f"{shown(target.numbers.minimum)} to {shown(target.numbers.maximum)}"
+    return f"{len(target.labels or ())} labels"

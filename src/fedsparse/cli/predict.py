@@ -1,0 +1,97 @@
+"""``fedsparse predict`` and ``fedsparse evaluate``: a saved model on other rows."""
+
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedsparse.cli.options import Json, Site, Tables
+from fedsparse.cli.printing import print_table, shown
+from fedsparse.errors import DataError
+from fedsparse.files import write_atomically
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fedsparse.models import Model
+
+ModelFile = Annotated[Path, typer.Argument(help="model.json from `fedsparse fit`.")]
+
+
+def predict(
+    model: ModelFile,
+    tables: Tables,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write; printed if left out.", show_default=False),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option(help="Refuse tables with columns that the model does not use.")
+    ] = False,
+) -> None:
+    """Predict the target of the rows of a table."""
+    import polars as pl
+
+    from fedsparse.models import Model
+
+    found = Model.load(model)
+    predictions = pl.concat([_predictions(found, table, strict) for table in tables])
+    if out is None:
+        typer.echo(predictions.write_csv(), nl=False)
+    else:
+        write_atomically(out, predictions.write_csv().encode())
+        typer.echo(f"{predictions.height:,} predictions: {out}")
+
+
+def evaluate(
+    model: ModelFile,
+    tables: Tables,
+    site: Site = None,
+    json: Json = False,
+) -> None:
+    """Compare a model's predictions with the target of a table it was not learnt from."""
+    import json as to_json
+
+    from fedsparse.models import Model
+
+    found = Model.load(model)
+    scores = _scores(found, tables, site)
+    if json:
+        typer.echo(to_json.dumps(scores, ensure_ascii=False))
+        return
+    names = list(next(iter(scores.values()))["metrics"])
+    rows = [
+        [name, str(score["rows"]), *(shown(score["metrics"][metric]) for metric in names)]
+        for name, score in scores.items()
+    ]
+    print_table(f"Predictions of {found.target}", ["site", "rows", *names], rows)
+
+
+def _predictions(model: "Model", table: Path, strict: bool) -> "pl.DataFrame":
+    import polars as pl
+
+    from fedsparse.models.scoring import read_rows
+
+    rows = read_rows(model, table)
+    if strict and rows.unused:
+        raise DataError(
+            f"{table.name} has {len(rows.unused)} columns that the model does not use, such as "
+            f'"{rows.unused[0]}"; remove them or leave --strict out'
+        )
+    return model.predictions(rows.features).select(
+        pl.lit(table.name).alias("file"), pl.int_range(1, pl.len() + 1).alias("row"), pl.all()
+    )
+
+
+def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, dict[str, Any]]:
+    """Rows and metrics of every site and, if there are several, of all together."""
+    from fedsparse.models.scoring import sums_by_site
+
+    sums = sums_by_site(model, tables, site)
+    scores = {name: {"rows": own.rows, "metrics": own.metrics()} for name, own in sums.items()}
+    if len(sums) > 1:
+        total = reduce(add, sums.values())
+        scores = {"all sites": {"rows": total.rows, "metrics": total.metrics()}, **scores}
+    return scores

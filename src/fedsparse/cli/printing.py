@@ -1,0 +1,51 @@
+"""Tables for a terminal; in a pipe they are as wide as they need to be."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_WIDE = 160
+
+
+def print_table(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1
+) -> None:
+    """Print a table whose first columns are text and whose others are numbers.
+
+    Parameters
+    ----------
+    title
+        Above the table.
+    headings
+        One per column.
+    rows
+        Cells as text.
+    text
+        How many columns are text.
+    """
+    table = Table(box=SIMPLE_HEAD, title=Text(title), title_justify="left", title_style="bold")
+    for place, heading in enumerate(headings):
+        is_text = place < text
+        table.add_column(
+            Text(heading), justify="left" if is_text else "right",
+            overflow="fold" if is_text else "ellipsis", no_wrap=not is_text,
+        )  # fmt: skip
+    for row in rows:
+        # Plain text: a column may be called [red].
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    console.print(table, width=None if console.is_terminal else _WIDE)
+
+
+def shown(number: float | None) -> str:
+    """A number for a table; a dash for none.
+
+    Examples
+    --------
+    >>> shown(0.12345), shown(12345.6), shown(None)
+    ('0.1235', '1.235e+04', '–')
+    """
+    return "–" if number is None else f"{number:.4g}"

@@ -1,0 +1,113 @@
+"""The section on how good the model is, beside what sites reach alone and with pooled rows."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from fedsparse.models.summary import Evaluation, Score
+from fedsparse.report.fit.confusion import ConfusionTable
+from fedsparse.report.fit.effects import MOST
+from fedsparse.report.fit.metrics import metric_names, metric_of
+from fedsparse.report.fit.numbers import counted
+from fedsparse.report.fit.score_charts import SYMBOLS, score_chart, site_of
+from fedsparse.report.page import Section
+from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Table
+
+MEANINGS = {
+    "federated": "federated: all sites, as in this model",
+    "alone": "alone: each site by itself",
+    "pooled": "pooled: all rows in one place",
+}
+"""Ways of learning."""
+
+
+def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
+    """Metrics by site and way of learning, and which classes are taken for which.
+
+    Parameters
+    ----------
+    evaluation
+        Nothing is shown without it.
+
+    Examples
+    --------
+    >>> score = Score(method="federated", site=None, rows=40, metrics={"R²": 0.7})
+    >>> tested = Evaluation(folds=5, held_out="every row once", scores=(score,))
+    >>> [section.heading for section in evaluation_sections(tested)]
+    ['How good the model is']
+    """
+    if evaluation is None or not metric_names(evaluation.scores):
+        return []
+    shown = _shown(evaluation.scores)
+    names = metric_names(shown)
+    parts: list[Part] = [Paragraph(_explanation(evaluation))]
+    if len(shown) > 1:
+        parts += [_key(shown), Charts([score_chart(shown, name) for name in names])]
+    parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
+    if evaluation.confusion is not None:
+        parts += [Subheading("Which classes are confused"), ConfusionTable(evaluation.confusion)]
+    return [Section("How good the model is", parts)]
+
+
+def _shown(scores: Sequence[Score]) -> list[Score]:
+    """All sites together first, then the largest sites; a single site says nothing new."""
+    overall = [score for score in scores if score.site is None]
+    rows = {score.site: score.rows for score in scores if score.site is not None}
+    if len(rows) == 1 and overall:
+        return overall
+    largest = set(sorted(rows, key=lambda site: rows[site], reverse=True)[:MOST])
+    return overall + [score for score in scores if score.site in largest]
+
+
+def _explanation(evaluation: Evaluation) -> str:
+    folds = f"{evaluation.folds}-fold cross-validation: " if evaluation.folds > 1 else ""
+    text = (
+        "Measured on rows that a model had not seen while it learned "
+        f"({folds}{evaluation.held_out})."
+    )
+    if _methods(evaluation.scores) == ["federated"]:
+        return text
+    return (
+        f"{text} The federated model is learned by all sites together without sharing rows. Beside "
+        "it stand models that each site learns from its own rows, and one learned from all rows in "
+        "one place."
+    )
+
+
+def _methods(scores: Sequence[Score]) -> list[str]:
+    present = {score.method for score in scores}
+    return [method for method in MEANINGS if method in present]
+
+
+def _key(shown: Sequence[Score]) -> Key:
+    return Key({MEANINGS[method]: SYMBOLS[method] for method in _methods(shown)})
+
+
+def _table(shown: Sequence[Score], names: Sequence[str]) -> pl.DataFrame:
+    methods = _methods(shown)
+    by_site: dict[str, dict[str, Score]] = {}
+    for score in shown:
+        by_site.setdefault(site_of(score), {})[score.method] = score
+    return pl.DataFrame([_line(site, found, names, methods) for site, found in by_site.items()])
+
+
+def _line(
+    site: str, found: Mapping[str, Score], names: Sequence[str], methods: Sequence[str]
+) -> dict[str, str]:
+    cells = {"Site": site, "Rows": f"{max(score.rows for score in found.values()):,}"}
+    for name in names:
+        metric = metric_of(name)
+        for method in methods:
+            heading = metric.label if len(methods) == 1 else f"{metric.label}, {method}"
+            value = found[method].metrics.get(name) if method in found else None
+            cells[heading] = metric.text(value)
+    return cells
+
+
+def _hint(evaluation: Evaluation, names: Sequence[str]) -> str:
+    metrics = [metric_of(name) for name in names]
+    sentences = [f"{metric.label}: {metric.meaning}." for metric in metrics if metric.meaning]
+    sites = {score.site for score in evaluation.scores} - {None}
+    if len(sites) > MOST:
+        sentences.insert(0, f"The {MOST} largest of {counted(len(sites), 'site')} are shown.")
+    return " ".join(sentences)

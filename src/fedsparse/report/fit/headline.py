@@ -1,0 +1,84 @@
+"""The outcome of a fit in one or two plain sentences."""
+
+from collections import Counter
+
+from fedsparse.models.summary import FitSummary
+from fedsparse.report.fit.metrics import metric_of
+from fedsparse.report.fit.numbers import SPACE, counted, percent, quoted
+
+UNSEEN = "on rows the model had not seen"
+
+
+def headline(summary: FitSummary) -> str:
+    """Say how many features predict what, how well, and what it took.
+
+    Examples
+    --------
+    >>> from fedsparse.models import Model
+    >>> from fedsparse.models.summary import SiteCount
+    >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
+    ...               settings={}, fingerprint="", versions={})
+    >>> headline(FitSummary(title="", created="", model=model, source="a.csv", columns={},
+    ...                     sites=(SiteCount(name="Bari", rows=80),), candidates=12, history=(),
+    ...                     settings={}))
+    'None of 12 features was chosen to predict “ldl”, learned from 1 site (80 rows).'
+    """
+    sentence = f"{_finding(summary)}, {_effort(summary)}."
+    baseline = _baseline(summary)
+    return f"{sentence} {baseline}" if baseline else sentence
+
+
+def _finding(summary: FitSummary) -> str:
+    count, target = len(summary.model.features), quoted(summary.model.target)
+    if count == 0:
+        return f"None of {counted(summary.candidates, 'feature')} was chosen to predict {target}"
+    chosen = f"{count:,} of {counted(summary.candidates, 'feature')}"
+    skill = _skill(summary, target, is_one=count == 1)
+    if skill:
+        return f"{chosen} {skill} {UNSEEN}"
+    return f"{chosen} {'was' if count == 1 else 'were'} chosen to predict {target}"
+
+
+def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
+    """What the features do, and how well; "" if that was not measured."""
+    known = [(name, value) for name, value in _metrics(summary).items() if value is not None]
+    if not known:
+        return ""
+    name, value = known[0]
+    ending = "s" if is_one else ""
+    if name == "R²" and value > 0:
+        return f"explain{ending} {percent(value)} of the variance of {target}"
+    metric = metric_of(name)
+    if metric.is_share:
+        skill = f"{metric.text(value)} {metric.label.lower()}"
+    else:
+        skill = f"{metric.label}{SPACE}={SPACE}{metric.text(value)}"
+    return f"predict{ending} {target} with {skill}"
+
+
+def _effort(summary: FitSummary) -> str:
+    sites = counted(len(summary.sites), "site")
+    rows = counted(sum(site.rows for site in summary.sites), "row")
+    effort = f"learned from {sites} ({rows})"
+    if summary.history:
+        effort += f" in {counted(summary.history[-1].round, 'round')}"
+    return f"{effort} without moving a row" if len(summary.sites) > 1 else effort
+
+
+def _baseline(summary: FitSummary) -> str:
+    """What an accuracy has to be compared with."""
+    counts: Counter[str] = Counter()
+    for site in summary.sites:
+        counts.update(site.classes or {})
+    if _metrics(summary).get("accuracy") is None or not counts.total():
+        return ""
+    ((name, count),) = counts.most_common(1)
+    share = percent(count / counts.total())
+    return f"Always answering {quoted(name)}, the most frequent class, would reach {share}."
+
+
+def _metrics(summary: FitSummary) -> dict[str, float | None]:
+    """Metrics of the federated model on the held-out rows of all sites; none without them."""
+    scores = summary.evaluation.scores if summary.evaluation else ()
+    overall = [score for score in scores if score.method == "federated" and score.site is None]
+    return overall[0].metrics if overall else {}

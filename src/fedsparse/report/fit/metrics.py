@@ -1,0 +1,88 @@
+"""Metrics in words."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fedsparse.models.summary import Score
+from fedsparse.report.fit.numbers import number, percent
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is called, explained, written and drawn.
+
+    Parameters
+    ----------
+    label
+        In headings.
+    meaning
+        What it says, as half a sentence.
+    is_share
+        Whether it is written in percent.
+    is_error
+        Whether lower is better, and values may lie decades apart.
+    floor
+        Lowest value that a chart tells apart from others.
+    """
+
+    label: str
+    meaning: str = ""
+    is_share: bool = False
+    is_error: bool = False
+    floor: float | None = None
+
+    def text(self, value: float | None) -> str:
+        """The value as a reader sees it; a dash if it could not be worked out."""
+        if value is None:
+            return "–"
+        return percent(value) if self.is_share else number(value)
+
+
+METRICS = {
+    "accuracy": Metric("Accuracy", "share of rows whose class is predicted right", is_share=True),
+    "AUC": Metric(
+        "AUC",
+        "how often a row of one class gets a higher score than a row of the other; "
+        "0.5 is chance, 1 is best",
+    ),
+    "log-loss": Metric(
+        "Log-loss",
+        "how far the predicted probabilities are from what was true; lower is better",
+        is_error=True,
+    ),
+    "R²": Metric(
+        "R²",
+        "share of the target's variance that is explained; 1 is best, 0 is what the mean does",
+        floor=-1.0,
+    ),
+    "RMSE": Metric(
+        "RMSE",
+        "typical error in the target's unit (root mean square); lower is better",
+        is_error=True,
+    ),
+}
+"""By the names that `fedsparse.evaluation` gives them."""
+
+
+def metric_of(name: str) -> Metric:
+    r"""What is known of a metric; one that is not known goes by its name.
+
+    Examples
+    --------
+    >>> metric_of("accuracy").text(0.944), metric_of("F1 score").label
+    ('94\xa0%', 'F1 score')
+    """
+    return METRICS.get(name, Metric(name))
+
+
+def metric_names(scores: Iterable[Score]) -> list[str]:
+    """Metrics that were worked out at least once, in the order in which they come.
+
+    Examples
+    --------
+    >>> metric_names([Score(method="federated", site=None, rows=9,
+    ...                     metrics={"accuracy": 0.8, "AUC": None})])
+    ['accuracy']
+    """
+    known = [name for score in scores for name, value in score.metrics.items() if value is not None]
+    return list(dict.fromkeys(known))

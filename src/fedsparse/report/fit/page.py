@@ -1,0 +1,53 @@
+"""The page of a fit, made from its summary alone."""
+
+from fedsparse.models.summary import FitSummary
+from fedsparse.report.fit.convergence import convergence_sections
+from fedsparse.report.fit.evaluation import evaluation_sections
+from fedsparse.report.fit.features import features_sections
+from fedsparse.report.fit.headline import headline
+from fedsparse.report.fit.provenance import provenance_sections
+from fedsparse.report.fit.selection import selection_sections
+from fedsparse.report.fit.sites import sites_sections
+from fedsparse.report.fit.stability import stability_sections
+from fedsparse.report.page import Page, Section
+from fedsparse.report.parts import Notes
+
+
+def fit_page(summary: FitSummary) -> Page:
+    """Lay out all that a summary says: the outcome first, then what it rests on.
+
+    Parameters
+    ----------
+    summary
+        Of the fit; what it does not have is left out.
+
+    Examples
+    --------
+    >>> from fedsparse.models import Feature, Model
+    >>> from fedsparse.models.summary import SiteCount
+    >>> age = Feature(name="age", column="age", coefficients=(0.02,), mean=60.0, scale=10.0)
+    >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(age,),
+    ...               columns=(), settings={}, fingerprint="", versions={})
+    >>> sites = (SiteCount(name="Bari", rows=80), SiteCount(name="Cork", rows=75))
+    >>> page = fit_page(FitSummary(
+    ...     title="LDL at two hospitals", created="2025-01-31T12:00", model=model, source="ldl.csv",
+    ...     sites=sites, columns={"number": 12}, candidates=12, history=(), settings={}))
+    >>> [section.heading for section in page.sections]
+    ['The features that were chosen', 'Sites and rows', 'Words on this page', 'How this was made']
+    """
+    model = summary.model
+    sections = [
+        *_notes(summary),
+        *features_sections(model, summary.stability),
+        *evaluation_sections(summary.evaluation),
+        *selection_sections(summary.selection, is_per_class=model.task == "multiclass"),
+        *stability_sections(summary.stability, {feature.name for feature in model.features}),
+        *convergence_sections(summary),
+        *sites_sections(summary),
+        *provenance_sections(summary),
+    ]
+    return Page(summary.title, headline(summary), sections, is_narrow=True)
+
+
+def _notes(summary: FitSummary) -> list[Section]:
+    return [Section("", [Notes("Please note", summary.notes)])] if summary.notes else []

@@ -1,0 +1,104 @@
+"""Charts of metrics: a row per site, a mark per way of learning."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from fedsparse.models.summary import Score
+from fedsparse.report.charts import scale_for
+from fedsparse.report.fit.labels import names_axis
+from fedsparse.report.fit.metrics import Metric, metric_of
+from fedsparse.report.fit.numbers import number
+from fedsparse.report.fit.scales import close_scale
+from fedsparse.report.parts import Symbol
+from fedsparse.report.style import FIRST, SECOND, THIRD
+
+SYMBOLS = {
+    "federated": Symbol("circle", FIRST),
+    "alone": Symbol("square", SECOND),
+    "pooled": Symbol("triangle", THIRD),
+}
+"""How ways of learning are drawn."""
+
+VEGA_SHAPES = {"circle": "circle", "square": "square", "triangle": "triangle-up"}
+
+ROW = 30
+"""Points of height for a site, which holds a mark for each way of learning."""
+
+
+def score_chart(scores: Sequence[Score], name: str) -> alt.LayerChart:
+    """Dots for one metric: a row per site, a colour and a shape per way of learning.
+
+    Parameters
+    ----------
+    scores
+        From top to bottom.
+    name
+        Of the metric.
+
+    Examples
+    --------
+    >>> score = Score(method="federated", site="Bari", rows=40, metrics={"R²": 0.7})
+    >>> score_chart([score], "R²").to_dict()["layer"][0]["encoding"]["x"]["title"]
+    'R²'
+    """
+    metric = metric_of(name)
+    known = [(score, value) for score in scores if (value := score.metrics.get(name)) is not None]
+    rows = [_row(score, metric, value) for score, value in known]
+    methods, symbols = list(SYMBOLS), list(SYMBOLS.values())
+    colours, shapes = alt.Fill("method:N", legend=None), alt.Shape("method:N", legend=None)
+    dots = alt.Chart(alt.InlineData(rows)).mark_point(size=60, strokeWidth=0, opacity=1)
+    encoded = dots.encode(
+        y=alt.Y("site:N", sort=None, title=None, axis=names_axis(has_lines=True)),
+        yOffset=alt.YOffset("method:N", sort=methods),
+        x=_values(metric, [value for _, value in known]),
+        fill=colours.scale(domain=methods, range=[symbol.colour for symbol in symbols]),
+        shape=shapes.scale(domain=methods, range=[VEGA_SHAPES[symbol.shape] for symbol in symbols]),
+        tooltip=_tooltip(metric),
+    )
+    return alt.LayerChart(layer=[encoded]).properties(
+        width="container",
+        height=ROW * len({row["site"] for row in rows}),
+        description=f"Dot chart of {metric.label} by site and way of learning; "
+        "the table below has the same numbers.",
+    )
+
+
+def site_of(score: Score) -> str:
+    """Whose rows a score is about.
+
+    Examples
+    --------
+    >>> site_of(Score(method="pooled", site=None, rows=40, metrics={}))
+    'All sites together'
+    """
+    return "All sites together" if score.site is None else score.site
+
+
+def _row(score: Score, metric: Metric, value: float) -> dict[str, object]:
+    return {
+        "site": site_of(score),
+        "method": score.method,
+        "value": value if metric.floor is None else max(value, metric.floor),
+        "written": metric.text(value),
+        "rows": score.rows,
+    }
+
+
+def _values(metric: Metric, values: Sequence[float]) -> alt.X:
+    title = metric.label
+    if metric.floor is not None and min(values) < metric.floor:
+        title = f"{title} (what is below {number(metric.floor)} is drawn there)"
+    scale = scale_for(pl.Series(values, dtype=pl.Float64)) if metric.is_error else "linear"
+    axis = alt.Axis(format=".0%" if metric.is_share else "~g", tickCount=5)
+    return alt.X("value:Q", title=title, axis=axis).scale(close_scale(scale, 10))
+
+
+def _tooltip(metric: Metric) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("site:N", title="Site"),
+        alt.Tooltip("method:N", title="Learned"),
+        alt.Tooltip("written:N", title=metric.label),
+        alt.Tooltip("rows:Q", title="Rows", format=","),
+    ]

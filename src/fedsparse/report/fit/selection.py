@@ -1,0 +1,153 @@
+"""The section on how the number of features was chosen."""
+
+import altair as alt
+import polars as pl
+
+from fedsparse.models.summary import Selection, SelectionPoint
+from fedsparse.report.charts import scale_for
+from fedsparse.report.fit.numbers import counted, number, size
+from fedsparse.report.fit.scales import close_scale
+from fedsparse.report.page import Section
+from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol
+from fedsparse.report.style import FIRST, LINES, PAPER, SECOND
+
+
+def selection_sections(selection: Selection | None, *, is_per_class: bool) -> list[Section]:
+    """How good models with fewer and with more features are, and which was taken.
+
+    Parameters
+    ----------
+    selection
+        Nothing is shown without it, or if there was nothing to choose from.
+    is_per_class
+        Whether τ counts the features of each class.
+
+    Examples
+    --------
+    >>> points = (SelectionPoint(sparsity=5, score=0.4), SelectionPoint(sparsity=10, score=0.5))
+    >>> chosen = Selection(method="ebic", measure="EBIC", points=points, best=5, chosen=5,
+    ...                    rounds=12, bytes_down=900, bytes_up=1600)
+    >>> [section.heading for section in selection_sections(chosen, is_per_class=False)]
+    ['How the number of features was chosen']
+    """
+    if selection is None or len(selection.points) < 2:
+        return []
+    parts: list[Part] = [
+        Paragraph(_explanation(selection, is_per_class)),
+        Key(_key(selection)),
+        Charts([selection_chart(selection, is_per_class=is_per_class)]),
+    ]
+    return [Section("How the number of features was chosen", parts)]
+
+
+def selection_chart(selection: Selection, *, is_per_class: bool) -> alt.LayerChart:
+    """Score against τ, with standard errors, the best and the chosen one marked.
+
+    Parameters
+    ----------
+    selection, is_per_class
+        As in `selection_sections`.
+
+    Examples
+    --------
+    >>> points = (SelectionPoint(sparsity=5, score=0.4), SelectionPoint(sparsity=50, score=0.5))
+    >>> chosen = Selection(method="ebic", measure="EBIC", points=points, best=5, chosen=5,
+    ...                    rounds=12, bytes_down=900, bytes_up=1600)
+    >>> chart = selection_chart(chosen, is_per_class=False).to_dict()
+    >>> chart["layer"][0]["encoding"]["x"]["scale"]["type"]
+    'log'
+    """
+    points = sorted(selection.points, key=lambda point: point.sparsity)
+    title = "Features of each class (τ)" if is_per_class else "Features (τ)"
+    x = alt.X("sparsity:Q", title=title, axis=alt.Axis(grid=False, format=",", tickMinStep=1))
+    scale = scale_for(pl.Series([float(point.sparsity) for point in points]))
+    base = alt.Chart(alt.InlineData([_row(point) for point in points])).encode(
+        x=x.scale(close_scale(scale, 12))
+    )
+    score = alt.Y("score:Q", title=_capital(selection.measure))
+    y = score.scale(close_scale("linear", 6))
+    line = base.mark_line(stroke=FIRST, strokeWidth=1.5).encode(y=y)
+    bars = base.mark_rule(stroke=LINES, strokeWidth=1.5).encode(
+        y=alt.Y("low:Q").scale(zero=False), y2="high:Q"
+    )
+    dots = base.mark_point(fill=FIRST, strokeWidth=0, size=45, opacity=1).encode(
+        y=y, tooltip=_tooltip(selection.measure)
+    )
+    best = dots.transform_filter(f"datum.sparsity == {selection.best}").mark_point(
+        fill=PAPER, stroke=FIRST, strokeWidth=2, size=110, opacity=1
+    )
+    chosen = dots.transform_filter(f"datum.sparsity == {selection.chosen}").mark_point(
+        shape="diamond", fill=SECOND, strokeWidth=0, size=220, opacity=1
+    )
+    has_errors = any(point.standard_error is not None for point in points)
+    layers = [*([bars] if has_errors else []), line, dots, best, chosen]
+    return alt.LayerChart(layer=layers).properties(
+        width="container",
+        height=260,
+        description=f"{_capital(selection.measure)} against the number of features. "
+        f"The lowest is at {selection.best}; {selection.chosen} was chosen.",
+    )
+
+
+def _row(point: SelectionPoint) -> dict[str, object]:
+    error = point.standard_error
+    return {
+        "sparsity": point.sparsity,
+        "score": point.score,
+        "low": None if error is None else point.score - error,
+        "high": None if error is None else point.score + error,
+        "written": number(point.score)
+        if error is None
+        else f"{number(point.score)} ± {number(error)}",
+    }
+
+
+def _tooltip(measure: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("sparsity:Q", title="Features", format=","),
+        alt.Tooltip("written:N", title=_capital(measure)),
+    ]
+
+
+def _explanation(selection: Selection, is_per_class: bool) -> str:
+    tried = [point.sparsity for point in selection.points]
+    per_class = " for each class" if is_per_class else ""
+    cost = (
+        f"It took {counted(selection.rounds, 'round')} and "
+        f"{size(selection.bytes_down + selection.bytes_up)} in all."
+    )
+    return (
+        f"Models with {min(tried):,} to {counted(max(tried), 'feature')}{per_class} were compared "
+        f"by {_means(selection)} (lower is better). {_choice(selection)} {cost}"
+    )
+
+
+def _means(selection: Selection) -> str:
+    if selection.method == "cv":
+        return f"cross-validation, that is, by the {selection.measure}"
+    return f"{selection.measure}, which weighs how well a model fits against how large it is"
+
+
+def _choice(selection: Selection) -> str:
+    if selection.chosen == selection.best:
+        return f"The best has {counted(selection.best, 'feature')}, and was taken."
+    if selection.method == "cv" and selection.chosen < selection.best:
+        return (
+            f"The best has {counted(selection.best, 'feature')}. The smallest that is worse by no "
+            f"more than one standard error has {selection.chosen:,}, and was taken."
+        )
+    return f"The best has {counted(selection.best, 'feature')}; {selection.chosen:,} were taken."
+
+
+def _key(selection: Selection) -> dict[str, Symbol]:
+    has_errors = any(point.standard_error is not None for point in selection.points)
+    best = {f"lowest: {selection.best:,}": Symbol("ring", FIRST)}
+    return {
+        f"chosen: {selection.chosen:,}": Symbol("diamond", SECOND),
+        **({} if selection.best == selection.chosen else best),
+        **({"± one standard error": Symbol("whisker", LINES)} if has_errors else {}),
+    }
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,73 @@
+"""The section on where the rows are."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from fedsparse.models.summary import FitSummary, SiteCount
+from fedsparse.report.fit.effects import MOST
+from fedsparse.report.fit.numbers import counted, percent
+from fedsparse.report.page import Section
+from fedsparse.report.parts import Paragraph, Table
+
+MOST_CLASSES = 12
+"""With more, a site's rows are not told class by class."""
+
+
+def sites_sections(summary: FitSummary) -> list[Section]:
+    """Rows of each site, by class where there are classes; nothing without sites.
+
+    Examples
+    --------
+    >>> from fedsparse.models import Model
+    >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
+    ...               settings={}, fingerprint="", versions={})
+    >>> summary = FitSummary(
+    ...     title="", created="", model=model, source="a.csv", columns={"number": 12},
+    ...     sites=(SiteCount(name="Bari", rows=80),), candidates=12, history=(), settings={})
+    >>> [section.heading for section in sites_sections(summary)]
+    ['Sites and rows']
+    """
+    if not summary.sites:
+        return []
+    return [Section("Sites and rows", [Paragraph(_explanation(summary)), Table(_table(summary))])]
+
+
+def _explanation(summary: FitSummary) -> str:
+    rows = counted(sum(site.rows for site in summary.sites), "row")
+    text = f"{counted(len(summary.sites), 'site')} with {rows} in all."
+    kinds = [f"{count:,} {kind}" for kind, count in summary.columns.items()]
+    if kinds:
+        text += f" Columns of the table by kind: {', '.join(kinds)}."
+    return f"{text} They give {counted(summary.candidates, 'feature')} to choose from."
+
+
+def _table(summary: FitSummary) -> pl.DataFrame:
+    sites = summary.sites
+    ordered = sorted(sites, key=lambda site: site.rows, reverse=True)
+    shown, rest = list(sites), ordered[MOST:]
+    if rest:
+        shown = [*ordered[:MOST], _together(f"{counted(len(rest), 'smaller site')}", rest)]
+    if len(sites) > 1:
+        shown.append(_together("All sites together", sites))
+    labels = summary.model.classes or ()
+    classes = labels if len(labels) <= MOST_CLASSES else ()
+    return pl.DataFrame([_line(site, classes) for site in shown])
+
+
+def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
+    counts: dict[str, int] = {}
+    for site in sites:
+        for label, count in (site.classes or {}).items():
+            counts[label] = counts.get(label, 0) + count
+    return SiteCount(name=name, rows=sum(site.rows for site in sites), classes=counts or None)
+
+
+def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
+    counts = site.classes or {}
+    cells = {"Site": site.name, "Rows": f"{site.rows:,}"}
+    for label in classes:
+        count = counts.get(label, 0)
+        share = f" ({percent(count / site.rows)})" if site.rows else ""
+        cells[f"of class {label}"] = f"{count:,}{share}"
+    return cells

@@ -1,0 +1,321 @@
+"""From a table to a model, predictions and a report, through the command line."""
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from fedsparse.cli import main
+from tests.cli.commands import assert_one_line, fedsparse
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Call the command in this process; gives exit code, output and messages."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fedsparse", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return call
+
+
+def patients(rows=80, seed=0):
+    """Four hospitals; marker_1, marker_4 and the ward decide over a relapse."""
+    random = np.random.default_rng(seed)
+    markers = random.standard_normal((rows, 8)) * [1, 10, 1, 1, 0.1, 1, 1, 1] + 3
+    ward = np.array(["ear", "eye"])[random.integers(0, 2, rows)]
+    score = (markers[:, 1] - 3) / 10 - (markers[:, 4] - 3) / 0.1 + (ward == "eye")
+    columns = {f"marker_{number}": markers[:, number] for number in range(8)}
+    return pl.DataFrame(
+        {
+            "hospital": np.array(["Bari", "Cork", "Lyon", "Oslo"])[np.arange(rows) % 4],
+            "ward": ward,
+            **columns,
+            "relapse": np.where(score + 0.3 * random.standard_normal(rows) > 0, "yes", "no"),
+            "days": 100 + 10 * score,
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "patients.csv"
+    patients().write_csv(path)
+    return path
+
+
+ROLES = ("--target", "relapse", "--site", "hospital", "--drop", "days")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A fit by the installed command, with everything on."""
+    folder = tmp_path_factory.mktemp("fit")
+    patients().write_csv(folder / "patients.csv")
+    done = fedsparse("fit", folder / "patients.csv", *ROLES, "--out", folder / "out")
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+class TestFit:
+    def test_shows_the_features_and_how_good_the_model_is(self, fitted):
+        _, done = fitted
+        assert "80 rows at 4 sites; columns: 1 × category, 8 × number" in done.stdout
+        assert "marker_4" in done.stdout
+        assert "found again" in done.stdout
+        assert "each alone" in done.stdout
+        assert "AUC" in done.stdout
+        assert "were chosen by log-loss per held-out row" in done.stdout
+
+    def test_leaves_model_summary_and_report(self, fitted):
+        folder, done = fitted
+        names = sorted(path.name for path in (folder / "out").iterdir())
+        assert names == ["fit.json", "model.json", "report.html"]
+        assert str(folder / "out" / "report.html") in done.stdout
+        model = json.loads((folder / "out" / "model.json").read_text())
+        assert {"marker_1", "marker_4"} <= {feature["name"] for feature in model["features"]}
+        assert "<!doctype html>" in (folder / "out" / "report.html").read_text()
+
+    def test_needs_no_terminal(self, fitted):
+        assert fitted[1].stderr == ""
+
+    def test_json_for_scripts(self, command, table, tmp_path):
+        code, out, _ = command(
+            "fit", table, *ROLES, "--sparsity", 3, "--held-out", "fifth", "--stability", 0,
+            "--json", "--out", tmp_path / "out",
+        )  # fmt: skip
+        summary = json.loads(out)
+        assert code == 0
+        assert len(summary["model"]["features"]) == 3
+        assert summary["stability"] is None
+        assert summary["evaluation"]["scores"][0]["rows"] == 16
+
+    def test_regression_and_features_to_keep(self, command, table, tmp_path):
+        code, out, _ = command(
+            "fit", table, "--target", "days", "--site", "hospital", "--drop", "relapse",
+            "--sparsity", 4, "--keep", "marker_0", "--stability", 0, "--out", tmp_path / "out",
+        )  # fmt: skip
+        assert code == 0
+        assert "marker_0" in out
+        assert "R²" in out
+
+    def test_one_file_per_site(self, command, tmp_path):
+        for (name,), own in patients().group_by("hospital"):
+            own.drop("hospital", "days").write_parquet(tmp_path / f"{name}.parquet")
+        files = sorted(tmp_path.glob("*.parquet"))
+        code, out, _ = command(
+            "fit", *files, "--target", "relapse", "--sparsity", "ebic", "--stability", 0,
+            "--out", tmp_path / "out",
+        )  # fmt: skip
+        assert code == 0
+        assert "80 rows at 4 sites" in out
+        assert "Cork" in out
+
+    def test_missing_values_are_refused_or_filled(self, command, tmp_path):
+        holes = patients().with_columns(
+            pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise(pl.col("marker_1"))
+            .alias("marker_1")
+        )  # fmt: skip
+        holes.write_csv(tmp_path / "holes.csv")
+        arguments = ("fit", tmp_path / "holes.csv", *ROLES, "--sparsity", 3, "--stability", 0)
+        code, _, err = command(*arguments, "--out", tmp_path / "a")
+        assert code == 2
+        assert_one_line(err, "marker_1")
+        code, _, _ = command(*arguments, "--impute", "mean", "--out", tmp_path / "b")
+        assert code == 0
+
+    def test_a_saved_model_is_not_lost(self, command, table, tmp_path):
+        arguments = ("fit", table, *ROLES, "--sparsity", 2, "--held-out", "none", "--stability", 0)
+        assert command(*arguments, "--out", tmp_path / "out")[0] == 0
+        before = (tmp_path / "out" / "model.json").read_bytes()
+        code, _, err = command(*arguments, "--seed", 5, "--out", tmp_path / "out")
+        assert code == 2
+        assert_one_line(err, "model.json exists already")
+        assert (tmp_path / "out" / "model.json").read_bytes() == before
+        assert command(*arguments, "--out", tmp_path / "out", "--overwrite")[0] == 0
+
+
+class TestLibsvm:
+    def test_fit_predict_and_evaluate(self, command, tmp_path):
+        random = np.random.default_rng(0)
+        files = []
+        for site in ("north", "south"):
+            Z = random.standard_normal((60, 30)) * (random.random((60, 30)) < 0.3)
+            y = np.where(Z[:, 4] - Z[:, 9] + 0.1 * random.standard_normal(60) > 0, 1, -1)
+            files.append(tmp_path / f"{site}.svm")
+            dump_svmlight_file(Z, y, str(files[-1]), zero_based=False)
+        code, out, err = command(
+            "fit", *files, "--sparsity", 2, "--stability", 0, "--out", tmp_path / "out"
+        )
+        assert code == 0, err
+        model = json.loads((tmp_path / "out" / "model.json").read_text())
+        assert [feature["name"] for feature in model["features"]] == ["5", "10"]
+        code, out, _ = command("evaluate", tmp_path / "out" / "model.json", *files, "--json")
+        scores = json.loads(out)
+        assert code == 0
+        assert scores["all sites"]["rows"] == 120
+        assert scores["north"]["metrics"]["accuracy"] > 0.75
+
+
+class TestPredict:
+    def test_predictions_are_those_of_the_model(self, command, fitted, tmp_path):
+        folder, _ = fitted
+        model, fresh = folder / "out" / "model.json", tmp_path / "fresh.csv"
+        patients(seed=1).drop("relapse", "days").write_csv(fresh)
+        code, out, _ = command("predict", model, fresh)
+        assert code == 0
+        found = pl.read_csv(out.encode())
+        assert found.columns == [
+            "file",
+            "row",
+            "relapse",
+            "probability of no",
+            "probability of yes",
+        ]
+        assert found.height == 80
+        assert (found["relapse"] == patients(seed=1)["relapse"]).mean() > 0.8
+        code, out, _ = command("predict", model, fresh, "--out", tmp_path / "predictions.csv")
+        assert pl.read_csv(tmp_path / "predictions.csv").equals(found)
+
+    def test_evaluation_on_new_rows_by_site(self, command, fitted, tmp_path):
+        folder, _ = fitted
+        fresh = tmp_path / "fresh.csv"
+        patients(seed=1).write_csv(fresh)
+        code, out, _ = command(
+            "evaluate", folder / "out" / "model.json", fresh, "--site", "hospital"
+        )
+        assert code == 0
+        assert "all sites" in out
+        assert "Oslo" in out
+
+    def test_the_report_can_be_drawn_again(self, command, fitted, tmp_path):
+        folder, _ = fitted
+        code, _, _ = command("report", folder / "out", "--out", tmp_path / "again.html")
+        assert code == 0
+        assert (tmp_path / "again.html").read_bytes() == (
+            folder / "out" / "report.html"
+        ).read_bytes()
+
+
+class TestInspect:
+    def test_a_sound_table(self, command, table):
+        code, out, _ = command("inspect", table, *ROLES)
+        assert code == 0
+        assert "Bari" in out
+        assert "marker_0" in out
+        assert "Ready: 10 features to choose from, for classification." in out
+
+    def test_every_problem_at_once(self, command, tmp_path):
+        frame = patients().with_columns(
+            pl.lit(1).alias("constant"),
+            pl.int_range(pl.len()).alias("patient_id"),
+            pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("high")).otherwise(
+                pl.col("marker_2").cast(pl.String)
+            ).alias("marker_2"),
+            pl.when(pl.int_range(pl.len()) < 4).then(None).otherwise(pl.col("marker_3"))
+            .alias("marker_3"),
+        )  # fmt: skip
+        frame.write_csv(tmp_path / "wrong.csv")
+        code, out, _ = command("inspect", tmp_path / "wrong.csv", *ROLES)
+        assert code == 2
+        for part in ("constant", "patient_id", '"marker_2", row 4', "high", "marker_3"):
+            assert part in out
+
+    def test_json_for_scripts(self, command, table):
+        code, out, _ = command("inspect", table, *ROLES, "--json")
+        assert code == 0
+        assert json.loads(out)["features"] == 10
+
+
+WRONG_TABLES = {
+    "target not there": ((), ("--target", "relaps", "--site", "hospital"), '"relapse"'),
+    "site not there": ((), ("--target", "relapse", "--site", "hospitl"), '"hospital"'),
+    "no target": ((), (), "--target"),
+    "junk": (
+        (
+            pl.when(pl.int_range(pl.len()) == 6).then(pl.lit("12,5")).otherwise(
+                pl.col("marker_2").cast(pl.String)
+            ).alias("marker_2"),
+        ),
+        ROLES, '"12,5"',
+    ),
+    "site of three rows": (
+        (pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("Rome")).otherwise(pl.col("hospital"))
+         .alias("hospital"),), ROLES, "Rome",
+    ),
+    "one class in all": ((pl.lit("yes").alias("relapse"),), ROLES, "yes"),
+    "sparsity of nothing": ((), (*ROLES, "--sparsity", "0"), "--sparsity"),
+    "sparsity of words": ((), (*ROLES, "--sparsity", "few"), "'few'"),
+    "keep not there": ((), (*ROLES, "--keep", "marker_99"), '"marker_99"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_TABLES)
+def test_what_cannot_be_fitted_is_told_in_one_line(command, tmp_path, name):
+    changes, roles, part = WRONG_TABLES[name]
+    patients().with_columns(*changes).write_csv(tmp_path / "patients.csv")
+    code, _, err = command("fit", tmp_path / "patients.csv", *roles, "--out", tmp_path / "out")
+    assert code == 2
+    assert_one_line(err.splitlines()[-1] + "\n", part)
+    assert not (tmp_path / "out" / "model.json").exists()
+
+
+def test_duplicate_column_names_are_refused(command, tmp_path):
+    (tmp_path / "twice.csv").write_text("age,age,relapse\n" + "1,2,yes\n3,4,no\n" * 5)
+    code, _, err = command(
+        "fit", tmp_path / "twice.csv", "--target", "relapse", "--out", tmp_path / "out"
+    )
+    assert code == 2
+    assert_one_line(err, "age")
+
+
+def test_a_missing_table_is_named(command, tmp_path):
+    code, _, err = command(
+        "fit", tmp_path / "nowhere.csv", "--target", "y", "--out", tmp_path / "out"
+    )
+    assert code == 2
+    assert_one_line(err, "nowhere.csv")
+
+
+class TestWrongModels:
+    @pytest.mark.parametrize(
+        ("change", "part"),
+        [
+            (lambda text: text.replace('"marker_4"', '"marker_5"'), "was changed"),
+            (lambda text: text.replace('"format_version": 1', '"format_version": 9'), "newer"),
+            (lambda text: text[:200], "no whole JSON"),
+        ],
+    )
+    def test_a_changed_model_is_refused(self, command, fitted, tmp_path, table, change, part):
+        model = tmp_path / "model.json"
+        model.write_text(change((fitted[0] / "out" / "model.json").read_text()))
+        code, _, err = command("predict", model, table)
+        assert code == 2
+        assert_one_line(err, part)
+
+    def test_a_table_without_a_needed_column_is_refused(self, command, fitted, tmp_path):
+        patients().drop("marker_4").write_csv(tmp_path / "less.csv")
+        code, _, err = command("predict", fitted[0] / "out" / "model.json", tmp_path / "less.csv")
+        assert code == 2
+        assert_one_line(err, '"marker_4"')
+
+    def test_more_columns_are_refused_only_if_asked_for(self, command, fitted, table):
+        model = fitted[0] / "out" / "model.json"
+        assert command("predict", model, table)[0] == 0
+        code, _, err = command("predict", model, table, "--strict")
+        assert code == 2
+        assert_one_line(err, "does not use")
+
+
+def test_shell_completion_is_offered(command):
+    code, out, _ = command("--help")
+    assert code == 0
+    assert "--install-completion" in out
+    assert out.index("fit") < out.index("reproduce")

@@ -1,0 +1,603 @@
+"""The page of a fit, made from its summary alone."""
+
+import json
+import re
+from html import escape, unescape
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedsparse.models import Feature, FitSummary, Model
+from fedsparse.models.summary import (
+    Confusion,
+    Evaluation,
+    FeatureStability,
+    RoundRecord,
+    Score,
+    Selection,
+    SelectionPoint,
+    SiteCount,
+    Stability,
+)
+from fedsparse.report.fit import fit_page
+from fedsparse.report.fit.features import features_sections
+from fedsparse.report.fit.headline import headline
+from fedsparse.report.fit.numbers import number, percent, size
+
+SITES = {"Bari": 21, "Cork": 18, "Delft": 14, "Espoo": 11, "Faro": 8}
+CLASSES = {
+    "regression": None,
+    "binary": ("no relapse", "relapse"),
+    "multiclass": ("ALL-B", "ALL-T", "AML", "MLL"),
+}
+METRICS = {
+    "regression": ("R²", "RMSE"),
+    "binary": ("accuracy", "AUC", "log-loss"),
+    "multiclass": ("accuracy", "log-loss"),
+}
+HOSTILE = "<script>alert('\"')</script><!--<script> 😀 &amp; " + "x" * 200
+
+
+def made_up_summary(task="binary", features=20, names=None, **changes):
+    """A fit with everything in it: five sites, τ chosen, evaluated, stability selection."""
+    random = np.random.default_rng(7)
+    names = names or [f"{place}_at" for place in random.integers(1000, 99999, features)]
+    parts = {
+        "title": "Relapse of leukaemia at five hospitals",
+        "created": "2025-03-14T15:09:26+00:00",
+        "model": made_up_model(task, names, random),
+        "source": "hospitals.csv",
+        "sites": made_up_sites(task),
+        "columns": {"number": 7127, "category": 2},
+        "candidates": 7129,
+        "history": made_up_history(),
+        "selection": made_up_selection(),
+        "evaluation": made_up_evaluation(task, random),
+        "stability": made_up_stability(names, random),
+        "settings": {"Method": "FedSplice", "Seed": "0"},
+        "notes": ("Site 'Faro' has 8 rows only.",),
+    }
+    return FitSummary(**{**parts, **changes})
+
+
+def made_up_model(task, names, random):
+    classes = CLASSES[task]
+    count = len(classes) if task == "multiclass" else 1
+    effects = random.choice([-1, 1], (len(names), count)) * random.gamma(
+        2, 0.2, (len(names), count)
+    )
+    effects[:, 1:][random.random((len(names), count - 1)) < 0.5] = 0
+    scales = 10 ** random.uniform(-1, 3, len(names))
+    return Model(
+        task=task,
+        target="relapse",
+        classes=classes,
+        intercepts=tuple(random.normal(size=count)),
+        features=tuple(
+            Feature(name=name, column=name, coefficients=tuple(row / scale), mean=0.0, scale=scale)
+            for name, row, scale in zip(names, effects, scales, strict=True)
+        ),
+        columns=(),
+        settings={},
+        fingerprint="5f2a" * 16,
+        versions={"fedsparse": "1.2.0", "numpy": "2.3.1"},
+    )
+
+
+def made_up_sites(task):
+    classes = CLASSES[task]
+    return tuple(
+        SiteCount(
+            name=name,
+            rows=rows,
+            classes=classes
+            and {label: rows // (place + 2) for place, label in enumerate(classes[1:])}
+            | {classes[0]: rows - sum(rows // (place + 2) for place in range(len(classes) - 1))},
+        )
+        for name, rows in SITES.items()
+    )
+
+
+def made_up_history(rounds=4):
+    return tuple(
+        RoundRecord(
+            round=place,
+            objective=0.69 * 0.3**place + 0.02,
+            nonzeros=20 if place else 0,
+            bytes_down=40_000 * place,
+            bytes_up=160_000 * place,
+            seconds=0.05 * place,
+        )
+        for place in range(rounds + 1)
+    )
+
+
+def made_up_selection(**changes):
+    sparsities = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 57)
+    points = tuple(
+        SelectionPoint(
+            sparsity=sparsity,
+            score=0.22 + 0.4 / sparsity + 0.003 * max(0, sparsity - 28),
+            standard_error=0.02 + 0.05 / sparsity,
+        )
+        for sparsity in sparsities
+    )
+    parts = {
+        "method": "cv",
+        "measure": "log-loss per held-out row",
+        "points": points,
+        "best": 28,
+        "chosen": 20,
+        "rounds": 34,
+        "bytes_down": 2_000_000,
+        "bytes_up": 7_900_000,
+    }
+    return Selection(**{**parts, **changes})
+
+
+def made_up_evaluation(task, random, methods=("federated", "alone", "pooled")):
+    centre = {"federated": 0.94, "alone": 0.78, "pooled": 0.95}
+    scores = [
+        Score(
+            method=method,
+            site=site,
+            rows=SITES.get(site, sum(SITES.values())),
+            metrics={
+                name: float(np.clip(centre[method] + random.normal(0, 0.05), 0, 1))
+                if site
+                else centre[method]
+                for name in METRICS[task]
+            },
+        )
+        for site in (None, *SITES)
+        for method in methods
+    ]
+    classes = CLASSES[task]
+    return Evaluation(
+        folds=5,
+        held_out="every row once",
+        scores=tuple(scores),
+        confusion=classes and made_up_confusion(classes),
+    )
+
+
+def made_up_confusion(classes):
+    counts = np.ones((len(classes), len(classes)), dtype=int) + np.diag(
+        range(20, 20 + len(classes))
+    )
+    return Confusion(classes=classes, counts=counts.tolist())
+
+
+def made_up_stability(names, random):
+    others = ("rare_1", "rare_2")
+    frequencies = np.sort(random.beta(4, 1, len(names)))[::-1]
+    return Stability(
+        subsamples=100,
+        sparsity=20,
+        threshold=0.75,
+        expected_false=0.8,
+        features=tuple(
+            FeatureStability(feature=name, frequency=frequency, without_a_site=share)
+            for name, frequency, share in zip(
+                (*names, *others),
+                (*frequencies, 0.31, 0.12),
+                (*np.ceil(5 * frequencies) / 5, 0.4, 0.0),
+                strict=True,
+            )
+        ),
+        rounds=60,
+    )
+
+
+def shown(summary):
+    """The markup of the page's sections, without what is drawn."""
+    markup = "\n".join(section.html() for section in fit_page(summary).sections)
+    return re.sub(r"<script[^>]*>.*?</script>", "", markup, flags=re.DOTALL)
+
+
+def words(summary):
+    """What a reader of the sections reads."""
+    return unescape(re.sub(r"<[^>]*>", " ", shown(summary))).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def charts(summary, heading):
+    (section,) = [each for each in fit_page(summary).sections if each.heading == heading]
+    return charts_in(section.html())
+
+
+def charts_in(html):
+    """What the charts of a section are drawn from, with their data in place."""
+    held = [
+        json.loads(text)
+        for text in re.findall(r'<script type="application/json">(.*?)</script>', html)
+    ]
+    return [chart | {"datasets": group["datasets"]} for group in held for chart in group["charts"]]
+
+
+def headings(summary):
+    return [section.heading for section in fit_page(summary).sections if section.heading]
+
+
+def rows_of(html, *cells):
+    """Whether a table has a line of these cells."""
+    first, *others = cells
+    line = f'<th scope="row">{escape(first)}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
+    return line in html.replace("\N{NO-BREAK SPACE}", " ")
+
+
+FEATURES = "The features that were chosen"
+EVALUATION = "How good the model is"
+SELECTION = "How the number of features was chosen"
+STABILITY = "How surely the features belong"
+CONVERGENCE = "What learning took"
+ENDING = ["Sites and rows", "Words on this page", "How this was made"]
+
+
+def without_skill(summary):
+    return summary.model_copy(update={"evaluation": None})
+
+
+def with_one_site(summary):
+    return summary.model_copy(update={"sites": summary.sites[:1]})
+
+
+def with_score(summary, **metrics):
+    score = Score(method="federated", site=None, rows=72, metrics=metrics)
+    evaluation = summary.evaluation.model_copy(update={"scores": (score,)})
+    return summary.model_copy(update={"evaluation": evaluation})
+
+
+class TestHeadline:
+    @pytest.mark.parametrize(
+        ("summary", "sentence"),
+        [
+            (
+                made_up_summary(),
+                "20 of 7,129 features predict “relapse” with 94 % accuracy on rows the model had "
+                "not seen, learned from 5 sites (72 rows) in 4 rounds without moving a row. "
+                "Always answering “no relapse”, the most frequent class, would reach 51 %.",
+            ),
+            (
+                made_up_summary("regression", features=1),
+                "1 of 7,129 features explains 94 % of the variance of “relapse” on rows the model "
+                "had not seen, learned from 5 sites (72 rows) in 4 rounds without moving a row.",
+            ),
+            (
+                without_skill(made_up_summary()),
+                "20 of 7,129 features were chosen to predict “relapse”, learned from 5 sites (72 "
+                "rows) in 4 rounds without moving a row.",
+            ),
+            (
+                with_one_site(without_skill(made_up_summary("regression", features=1))),
+                "1 of 7,129 features was chosen to predict “relapse”, learned from 1 site (21 "
+                "rows) in 4 rounds.",
+            ),
+            (
+                made_up_summary(names=[], features=0, history=(), evaluation=None),
+                "None of 7,129 features was chosen to predict “relapse”, learned from 5 sites (72 "
+                "rows) without moving a row.",
+            ),
+        ],
+    )
+    def test_adapts_to_the_task_and_to_what_is_known(self, summary, sentence):
+        assert headline(summary).replace("\N{NO-BREAK SPACE}", " ") == sentence
+
+    def test_does_not_praise_a_model_that_explains_nothing(self):
+        summary = with_score(made_up_summary("regression"), **{"R²": -0.2})
+        assert "R² = −0.2" in headline(summary).replace("\N{NO-BREAK SPACE}", " ")
+        assert "explain" not in headline(summary)
+
+
+class TestSections:
+    @pytest.mark.parametrize("task", CLASSES)
+    def test_the_outcome_comes_first_then_what_it_rests_on(self, task):
+        expected = [FEATURES, EVALUATION, SELECTION, STABILITY, CONVERGENCE, *ENDING]
+        assert headings(made_up_summary(task)) == expected
+
+    @pytest.mark.parametrize("task", CLASSES)
+    def test_what_is_not_known_has_no_section(self, task):
+        nothing = {"selection": None, "evaluation": None, "stability": None, "history": ()}
+        summary = made_up_summary(task, notes=(), **nothing)
+        assert headings(summary) == [FEATURES, *ENDING]
+        assert "Please note" not in words(summary)
+
+    def test_notes_stand_above_all_else(self):
+        text = words(made_up_summary(notes=("Mind the gap.",)))
+        assert text.index("Please note") < text.index("Mind the gap.") < text.index(FEATURES)
+
+    def test_settings_versions_and_fingerprint_are_told(self):
+        text = words(made_up_summary())
+        for fact in ("FedSplice", "hospitals.csv", "5f2a5f2a", "1.2.0", "2025-03-14 15:09"):
+            assert fact in text
+
+    def test_five_words_are_explained(self):
+        html = shown(made_up_summary())
+        for word in ("Feature", "Coefficient", "Site", "Round", "Cross-validation"):
+            assert f"<dt>{word}</dt>" in html
+
+    def test_fetches_nothing_and_stays_below_two_megabytes(self):
+        html = fit_page(made_up_summary()).html()
+        markup = re.sub(r"<script[^>]*>.*?</script>", "", html, flags=re.DOTALL)
+        assert re.findall(r"src=|href=|@import|url\(|https?:|<link", markup) == []
+        assert len(html.encode()) < 2_000_000
+
+    def test_every_chart_says_what_it_shows(self):
+        summary = made_up_summary()
+        drawn = [
+            chart
+            for heading in (FEATURES, EVALUATION, SELECTION, STABILITY, CONVERGENCE)
+            for chart in charts(summary, heading)
+        ]
+        assert len(drawn) == 8
+        assert all(len(chart["description"]) > 30 for chart in drawn)
+
+
+def one_feature(coefficients=(0.02,), scale=10.0, task="regression"):
+    summary = made_up_summary(task, names=["age"])
+    age = Feature(name="age", column="age", coefficients=coefficients, mean=60.0, scale=scale)
+    model = summary.model.model_copy(update={"features": (age,)})
+    return summary.model_copy(update={"model": model, "stability": None})
+
+
+class TestFeatures:
+    def test_coefficients_are_told_on_their_own_scale_and_per_standard_deviation(self):
+        summary = one_feature()
+        assert rows_of(shown(summary), "age", "0.0200", "0.200")
+        assert "so that features in different units compare" in words(summary)
+
+    def test_bars_are_drawn_per_standard_deviation(self):
+        (chart,) = charts(one_feature(), FEATURES)
+        (rows,) = [data for data in chart["datasets"].values() if "feature" in data[0]]
+        assert rows[0]["effect"] == pytest.approx(0.2)
+
+    def test_without_standardization_bars_do_not_compare(self):
+        text = words(one_feature(scale=1.0))
+        assert "per unit" in charts(one_feature(scale=1.0), FEATURES)[0]["description"]
+        assert "do not compare" in text
+        assert "Per standard deviation" not in text
+
+    def test_the_largest_effect_comes_first(self):
+        summary = made_up_summary()
+        effects = {
+            each.name: abs(each.coefficients[0] * each.scale) for each in summary.model.features
+        }
+        listed = re.findall(r'<th scope="row">(\d+_at)</th>', shown(summary))
+        assert listed == sorted(effects, key=effects.get, reverse=True)
+
+    def test_stability_stands_beside_the_coefficients(self):
+        summary = made_up_summary(names=["age", "dose"])
+        both = summary.stability.features[0]
+        stability = summary.stability.model_copy(
+            update={
+                "features": (both.model_copy(update={"frequency": 0.9, "without_a_site": 1.0}),)
+            }
+        )
+        html = shown(summary.model_copy(update={"stability": stability}))
+        assert re.search("age</th>.*<td>90.%</td><td>100.%</td>", html)
+        assert re.search("dose</th>.*<td>0.%</td><td>–</td>", html)
+
+    def test_of_many_features_the_fifty_largest_are_shown(self):
+        summary = made_up_summary(features=70)
+        assert len(re.findall(r'<th scope="row">\d+_at</th>', shown(summary))) == 50
+        assert "The 50 largest of 70 features are shown." in words(summary)
+
+    def test_several_classes_have_a_column_each(self):
+        html = shown(one_feature((0.5, 0.0, -0.1, 0.0), task="multiclass"))
+        assert rows_of(html, "age", "0.500", "0", "−0.100", "0")
+        assert '<th scope="col">Coefficient for “AML”</th>' in html
+
+    def test_two_classes_are_told_apart_by_direction(self):
+        text = words(made_up_summary())
+        assert "Bars to the right speak for “relapse”, bars to the left for “no relapse”" in text
+
+
+class TestEvaluation:
+    def test_a_line_per_site_and_a_column_per_metric_and_way_of_learning(self):
+        html = shown(made_up_summary("regression"))
+        assert '<th scope="col">R², alone</th>' in html
+        assert rows_of(
+            html,
+            "All sites together",
+            "72",
+            "0.940",
+            "0.780",
+            "0.950",
+            *["0.940", "0.780", "0.950"],
+        )
+        assert all(f'<th scope="row">{site}</th>' in html for site in SITES)
+
+    def test_a_metric_that_cannot_be_worked_out_is_a_dash(self):
+        score = Score(method="federated", site=None, rows=9, metrics={"accuracy": 0.8, "AUC": None})
+        other = Score(
+            method="federated", site="Bari", rows=9, metrics={"accuracy": 0.8, "AUC": 0.7}
+        )
+        third = other.model_copy(update={"site": "Cork"})
+        evaluation = made_up_summary().evaluation.model_copy(
+            update={"scores": (score, other, third)}
+        )
+        html = shown(made_up_summary(evaluation=evaluation))
+        assert rows_of(html, "All sites together", "9", "80 %", "–")
+
+    def test_a_single_site_is_not_told_twice(self):
+        scores = [
+            Score(method="federated", site=site, rows=9, metrics={"R²": 0.5})
+            for site in (None, "Bari")
+        ]
+        evaluation = made_up_summary("regression").evaluation
+        evaluation = evaluation.model_copy(update={"scores": tuple(scores)})
+        summary = made_up_summary("regression", evaluation=evaluation, sites=())
+        assert '<th scope="row">Bari</th>' not in shown(summary)
+        assert charts(summary, EVALUATION) == []
+
+    def test_a_hopeless_model_does_not_squeeze_the_others(self):
+        scores = [
+            Score(method="federated", site="Bari", rows=9, metrics={"R²": 0.5, "RMSE": 1.0}),
+            Score(method="alone", site="Bari", rows=9, metrics={"R²": -80.0, "RMSE": 40.0}),
+            Score(method="alone", site="Cork", rows=9, metrics={"R²": 0.2, "RMSE": 2.0}),
+        ]
+        evaluation = made_up_summary("regression").evaluation
+        evaluation = evaluation.model_copy(update={"scores": tuple(scores)})
+        summary = made_up_summary("regression", evaluation=evaluation)
+        explained, error = charts(summary, EVALUATION)
+        (rows, *_) = explained["datasets"].values()
+        assert min(row["value"] for row in rows) == -1.0
+        assert error["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+        assert rows_of(shown(summary), "Bari", "9", "0.500", "−80.0", "1.00", "40.0")
+
+    def test_confusions_are_counted_and_what_is_recognized_is_told(self):
+        html = shown(made_up_summary()).replace("\N{NO-BREAK SPACE}", " ")
+        assert '<th scope="col">predicted “relapse”</th>' in html
+        assert re.search(r'relapse</th><td[^>]*0\.955">21</td><td[^>]*>1</td><td>95 %</td>', html)
+
+    def test_regression_has_no_confusions(self):
+        assert "confused" not in words(made_up_summary("regression"))
+
+
+class TestSelection:
+    def test_the_smallest_within_one_standard_error_is_explained(self):
+        text = words(made_up_summary())
+        assert "The best has 28 features." in text
+        assert "worse by no more than one standard error has 20" in text
+        assert "34 rounds and 9.9 MB" in text
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"chosen": 28}, "The best has 28 features, and was taken."),
+            ({"chosen": 40}, "The best has 28 features; 40 were taken."),
+            ({"method": "ebic", "measure": "EBIC"}, "compared by EBIC, which weighs"),
+        ],
+    )
+    def test_other_choices(self, changes, sentence):
+        assert sentence in words(made_up_summary(selection=made_up_selection(**changes)))
+
+    def test_numbers_of_features_over_a_decade_are_on_a_log_axis(self):
+        (wide,) = charts(made_up_summary(), SELECTION)
+        few = made_up_selection(points=made_up_selection().points[5:])
+        (narrow,) = charts(made_up_summary(selection=few), SELECTION)
+        scales = [chart["layer"][0]["encoding"]["x"]["scale"]["type"] for chart in (wide, narrow)]
+        assert scales == ["log", "linear"]
+
+    def test_without_standard_errors_there_are_no_bars(self):
+        points = tuple(
+            point.model_copy(update={"standard_error": None})
+            for point in made_up_selection().points
+        )
+        summary = made_up_summary(selection=made_up_selection(points=points))
+        marks = [layer["mark"]["type"] for layer in charts(summary, SELECTION)[0]["layer"]]
+        assert "rule" not in marks
+        assert "standard error" not in shown(summary).split(SELECTION)[1].split("<svg")[1]
+
+
+class TestStability:
+    def test_threshold_and_expected_false_selections_are_told_in_words(self):
+        text = words(made_up_summary())
+        assert "stable if at least 75 % of the repetitions choose it" in text
+        assert "no more than 0.8 of the stable features is expected to be there by chance" in text
+
+    def test_no_stable_feature_is_said_so(self):
+        stability = made_up_summary().stability.model_copy(update={"threshold": 1.0})
+        text = words(made_up_summary(stability=stability))
+        assert "choose it: none is." in text
+        assert "by chance" not in text
+
+    def test_features_outside_the_model_are_hollow(self):
+        (chart,) = charts(made_up_summary(), STABILITY)
+        (rows,) = [data for data in chart["datasets"].values() if "feature" in data[0]]
+        assert [row["feature"] for row in rows if not row["chosen"]] == ["rare_1", "rare_2"]
+
+
+class TestConvergence:
+    def test_objectives_over_decades_are_on_a_log_axis(self):
+        steep, flat = made_up_history(), made_up_history(rounds=1)
+        scales = [
+            charts(made_up_summary(history=history), CONVERGENCE)[0]["layer"][0]["encoding"]["y"]
+            for history in (steep, flat)
+        ]
+        assert [axis["scale"]["type"] for axis in scales] == ["log", "linear"]
+
+    def test_megabytes_are_those_of_both_ways(self):
+        chart = charts(made_up_summary(), CONVERGENCE)[1]
+        (rows,) = chart["datasets"].values()
+        assert [row["megabytes"] for row in rows] == [0.0, 0.2, 0.4, 0.6, 0.8]
+
+    def test_other_steps_are_counted_beside(self):
+        html = shown(made_up_summary())
+        assert rows_of(html, "Choosing the number of features", "34", "9.9 MB")
+        assert rows_of(html, "Stability", "60", "not counted")
+
+
+class TestSites:
+    def test_classes_are_counted_at_each_site_and_together(self):
+        html = shown(made_up_summary())
+        assert rows_of(html, "Bari", "21", "11 (52 %)", "10 (48 %)")
+        assert rows_of(html, "All sites together", "72", "37 (51 %)", "35 (49 %)")
+
+    def test_of_many_sites_the_smallest_are_put_together(self):
+        sites = tuple(SiteCount(name=f"site {place}", rows=1000 - place) for place in range(60))
+        html = shown(made_up_summary("regression", sites=sites, evaluation=None))
+        assert rows_of(html, "10 smaller sites", "9,455")
+        assert rows_of(html, "All sites together", "58,230")
+
+
+class TestEscaping:
+    def test_names_cannot_break_the_page(self):
+        summary = made_up_summary(
+            names=[HOSTILE],
+            title=HOSTILE,
+            source=HOSTILE,
+            notes=(HOSTILE,),
+            settings={HOSTILE: HOSTILE},
+            columns={HOSTILE: 1},
+            sites=(SiteCount(name=HOSTILE, rows=3, classes={"relapse": 3}),),
+        )
+        html = fit_page(summary).html()
+        assert "<script>alert" not in html
+        own = 5 + 2  # a group of charts in each of five sections, the library and the page's own
+        assert html.count("<script") == html.count("</script>") == own
+        assert html.count("<!--") == 0
+        assert escape(HOSTILE) in html
+
+    @settings(max_examples=20, deadline=None)
+    @given(name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+    def test_any_name_reaches_tables_and_charts_unchanged(self, name):
+        summary = one_feature()
+        age = summary.model.features[0].model_copy(update={"name": name})
+        model = summary.model.model_copy(update={"features": (age,)})
+        (section,) = features_sections(model, None)
+        (chart,) = charts_in(section.html())
+        assert name in {row.get("feature") for data in chart["datasets"].values() for row in data}
+        assert f'<th scope="row">{escape(name)}</th>' in section.html()
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1234567.0, "1.23 × 10⁶"),
+            (999999.0, "1.00 × 10⁶"),
+            (0.00012345, "0.000123"),
+            (-0.00009, "−9.00 × 10⁻⁵"),
+            (12.345, "12.3"),
+            (float("nan"), "–"),
+        ],
+    )
+    def test_three_digits(self, value, text):
+        assert number(value) == text
+
+    @given(st.floats(0, 1))
+    def test_nothing_but_nothing_is_0_percent_and_nothing_but_all_is_100(self, share):
+        digits = float(percent(share).split("\N{NO-BREAK SPACE}")[0])
+        assert digits == pytest.approx(100 * share, abs=0.51)
+        if 0.00001 < share < 0.99999:
+            assert digits not in (0, 100)
+
+    @pytest.mark.parametrize(
+        ("count", "text"), [(0, "0 bytes"), (9_950_000, "9.9 MB"), (2e9, "2.0 GB")]
+    )
+    def test_bytes(self, count, text):
+        assert size(count).replace("\N{NO-BREAK SPACE}", " ") == text
