@@ -3,22 +3,19 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from fedsparse.checks import check_count
 from fedsparse.tables.cells import Task, check_task
-from fedsparse.tables.columns import EncodedColumn
 from fedsparse.tables.description import SiteDescription
 from fedsparse.tables.encoding import Encoding
+from fedsparse.tables.features import Impute, column_findings, encoded, left_out, name_findings
 from fedsparse.tables.findings import (
     Finding,
     check_choice,
     counted,
     error,
-    joined,
     listed,
     nearest,
-    note,
     raise_errors,
 )
 from fedsparse.tables.identifiers import telltale_findings
@@ -26,18 +23,8 @@ from fedsparse.tables.merging import MergedColumn, merge
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.target import TargetDecision, decide_target
 
-Impute = Literal["mean"] | None
-
 MINIMUM_ROWS = 5
 """A site with fewer rows is refused unless one says otherwise."""
-
-_WORST_SHOWN = 10
-_REASONS = {
-    "identifier": "text in which nearly all values differ; --category COLUMN uses one all the same",
-    "date": "dates; to use one, turn it into a number such as days since a day",
-    "constant": "the same in every row",
-    "empty": "without a value",
-}
 
 
 @dataclass(frozen=True)
@@ -148,13 +135,11 @@ def negotiate(
         *_drop_findings(descriptions, roles),
         *mismatches,
         *decision.findings,
-        *_keep_findings(columns, roles),
-        *_missing_findings(used, impute),
-        *_left_out_findings(columns),
+        *column_findings(columns, roles, impute),
         *telltale_findings(used),
     ]
     if not mismatches:
-        findings += _name_findings(used)
+        findings += name_findings(used)
     return Agreement(
         _encoding(columns, roles, decision, impute, findings), columns, tuple(findings)
     )
@@ -165,14 +150,17 @@ def row_findings(descriptions: Sequence[SiteDescription], minimum_rows: int) -> 
 
     Examples
     --------
-    >>> site = SiteDescription(site="Cork", rows=3, columns=())
-    >>> print(row_findings([site], 5)[0].sentence)
+    >>> bari = SiteDescription(site="Bari", rows=9, columns=())
+    >>> cork = SiteDescription(site="Cork", rows=3, columns=())
+    >>> print(row_findings([bari, cork], 5)[0].sentence)
     Cork has 3 rows, fewer than 5; leave it out, or lower the bound with --minimum-rows 3
     """
+    advice = "leave it out" if len(descriptions) > 1 else "give more"
     return [
         error(
-            f"{site.site} has {counted(site.rows, 'row')}, fewer than {minimum_rows}; "
-            f"leave it out, or lower the bound with --minimum-rows {site.rows}"
+            f"{site.site if len(descriptions) > 1 else 'the table'} has "
+            f"{counted(site.rows, 'row')}, fewer than {minimum_rows}; {advice}, or lower the bound "
+            f"with --minimum-rows {site.rows}"
         )
         for site in descriptions
         if site.rows < minimum_rows
@@ -205,73 +193,6 @@ def _drop_findings(descriptions: Sequence[SiteDescription], roles: Roles) -> lis
     return found
 
 
-def _keep_findings(columns: Sequence[MergedColumn], roles: Roles) -> list[Finding]:
-    return [
-        error(
-            f'column "{column.name}" is to be kept (--keep) but cannot be used, because it is '
-            f"{_REASONS[column.left_out].partition(';')[0]}; do not ask for it",
-            column.name,
-        )
-        for column in columns
-        if column.name in roles.keep and column.left_out is not None
-    ]
-
-
-def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Finding]:
-    lacking = sorted((column for column in used if column.missing), key=lambda c: -c.missing)
-    if not lacking:
-        return []
-    total = counted(sum(column.missing for column in lacking), "value")
-    is_or_are = "is" if total == "1 value" else "are"
-    if impute == "mean":
-        filled = f"{total} of {counted(len(lacking), 'column')} {is_or_are} missing"
-        return [note(f"{filled} and filled with means and shares of all sites")]
-    worst = [_missing_text(column) for column in lacking[:_WORST_SHOWN]]
-    others = len(lacking) - len(worst)
-    worst += [counted(others, "more column")] if others else []
-    return [
-        error(
-            f"{total} {is_or_are} missing: {joined(worst)}; fill or remove them, "
-            "drop the columns with --drop, or fill means with --impute mean"
-        )
-    ]
-
-
-def _missing_text(column: MergedColumn) -> str:
-    sites = [f"{site} {count:,}" for site, count in column.missing_by_site[:3]]
-    others = len(column.missing_by_site) - len(sites)
-    sites += [counted(others, "more site")] if others else []
-    return f'"{column.name}" {column.missing:,} ({joined(sites)})'
-
-
-def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
-    return [
-        note(f"left out, {_REASONS[reason]}: {listed(names)}")
-        for reason, names in _left_out(columns).items()
-    ]
-
-
-def _left_out(columns: Sequence[MergedColumn]) -> dict[str, tuple[str, ...]]:
-    by_reason = {
-        reason: tuple(column.name for column in columns if column.left_out == reason)
-        for reason in _REASONS
-    }
-    return {reason: names for reason, names in by_reason.items() if names}
-
-
-def _name_findings(used: Sequence[MergedColumn]) -> list[Finding]:
-    """Errors if there is no feature, or two of the same name."""
-    if not used:
-        return [error("no column is left to learn from; give the tables at least one feature")]
-    seen: set[str] = set()
-    for column in used:
-        for name in _encoded(column, None).feature_names:
-            if name in seen:
-                return [error(f'two features would be called "{name}"; rename a column', name)]
-            seen.add(name)
-    return []
-
-
 def _encoding(
     columns: Sequence[MergedColumn],
     roles: Roles,
@@ -281,24 +202,14 @@ def _encoding(
 ) -> Encoding | None:
     if any(finding.severity == "error" for finding in findings):
         return None
-    encoded = tuple(_encoded(column, impute) for column in columns if column.left_out is None)
-    owners = [column.name for column in encoded for _ in column.feature_names]
+    used = tuple(encoded(column, impute) for column in columns if column.left_out is None)
+    owners = [column.name for column in used for _ in column.feature_names]
     return Encoding(
-        columns=encoded,
+        columns=used,
         target=str(roles.target),
         task=decision.task,
         classes=decision.classes,
         kept=tuple(place for place, owner in enumerate(owners) if owner in roles.keep),
-        left_out=_left_out(columns),
+        left_out=left_out(columns),
         notes=tuple(finding.sentence for finding in findings),
-    )
-
-
-def _encoded(column: MergedColumn, impute: Impute) -> EncodedColumn:
-    kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"
-    return EncodedColumn(
-        name=column.name,
-        kind=kind,
-        levels=column.levels,
-        fill=column.fill if impute == "mean" else None,
     )

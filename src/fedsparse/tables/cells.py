@@ -87,12 +87,12 @@ def cell_findings(
         target = frame.get_column(roles.target)
         found += missing_findings(target, f'{where}: the target "{target.name}"', sites)
         found += _target_findings(target, where, task)
-    names = roles.feature_columns(frame.columns)
+    names, categories = roles.feature_columns(frame.columns), frozenset(roles.categories)
     found += _large_findings(frame, names, where)
     for name in names:
-        series = frame.get_column(name)
-        if not is_number(series.dtype):
-            found += _text_findings(series, where, name in roles.categories)
+        series, forced = frame.get_column(name), name in categories
+        if forced or not is_number(series.dtype):
+            found += _text_findings(series, where, forced)
     return found
 
 
@@ -205,15 +205,17 @@ def _text_findings(series: "pl.Series", where: str, forced: bool) -> Iterator[Fi
 def _junk(series: "pl.Series", counts: Mapping[str, int]) -> str | None:
     """The first value at fault in a column of text most of which are numbers."""
     numbers = {label for label in counts if number_of(label) is not None}
-    commas = {
-        label for label in counts if number_of(label.replace(",", ".", 1)) is not None
-    } - numbers
+    commas = {label for label in counts if _has_decimal_comma(label)}
     half = sum(counts.values()) / 2
     if sum(counts[label] for label in numbers) > half:
         return _fault_among(series, counts.keys() - numbers, "is not a number")
     if sum(counts[label] for label in numbers | commas) > half:
         return _fault_among(series, commas, "has a decimal comma instead of a point")
     return None
+
+
+def _has_decimal_comma(label: str) -> bool:
+    return "," in label and number_of(label.replace(",", ".", 1)) is not None
 
 
 def _fault_among(series: "pl.Series", faulty: Collection[str], fault: str) -> str | None:

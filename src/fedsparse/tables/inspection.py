@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import MINIMUM_ROWS, Impute, check_agreement_options
+from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
 from fedsparse.tables.description import SiteDescription, TargetDescription
 from fedsparse.tables.duplicates import duplicate_findings
+from fedsparse.tables.features import Impute
 from fedsparse.tables.findings import Finding, error
-from fedsparse.tables.libsvm import check_libsvm_roles, read_libsvm
+from fedsparse.tables.libsvm import SparseTables, read_libsvm
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
 from fedsparse.tables.survey import Survey, survey
@@ -48,7 +49,7 @@ class Inspection(_Part):
     missing: dict[str, int]
     """Missing values of each candidate feature that has any, the worst first."""
     features: int | None
-    """How many features there would be; None if the tables cannot be encoded."""
+    """How many features there would be; None if that cannot be told."""
     task: str | None
     """None if it cannot be told."""
     classes: tuple[str, ...] | None
@@ -95,20 +96,9 @@ def inspect_tables(
     try:
         if not are_libsvm(files):
             return _of_survey(survey(files, roles, task, impute, minimum_rows), source)
-        check_libsvm_roles(roles)
-        tables = read_libsvm(files, roles, task, minimum_rows)
+        return _of_libsvm(read_libsvm(files, roles, task, minimum_rows), source)
     except DataError as problem:  # nothing can be told of files like these
         return _unreadable(source, str(problem))
-    return Inspection(
-        source=source,
-        sites=_sites(tables.descriptions),
-        columns={"number": _group(tables.names)},
-        missing={},
-        features=len(tables.names),
-        task=tables.decision.task,
-        classes=tables.decision.classes,
-        findings=_ordered(tables.findings),
-    )
 
 
 def _of_survey(found: Survey, source: str) -> Inspection:
@@ -125,6 +115,19 @@ def _of_survey(found: Survey, source: str) -> Inspection:
         task=known.task if known is not None else None,
         classes=known.classes if known is not None else None,
         findings=_ordered([*found.findings, *duplicate_findings(found.tables, columns)]),
+    )
+
+
+def _of_libsvm(tables: SparseTables, source: str) -> Inspection:
+    return Inspection(
+        source=source,
+        sites=_sites(tables.descriptions),
+        columns={"number": _group(tables.names)},
+        missing={},
+        features=len(tables.names),
+        task=tables.decision.task,
+        classes=tables.decision.classes,
+        findings=_ordered(tables.findings),
     )
 
 

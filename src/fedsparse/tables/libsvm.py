@@ -74,8 +74,7 @@ def read_libsvm(files: Sequence[Path], roles: Roles, task: Task, minimum_rows: i
     features, names = _numbered(_stacked([sparse.csr_array(part.features) for part in parts]))
     targets = np.concatenate([part.targets for part in parts])
     sites = _sites(files, [part.samples for part in parts], roles)
-    order = dict.fromkeys(sites.tolist())
-    descriptions = tuple(_described(site, targets[sites == site], task) for site in order)
+    descriptions = _descriptions(targets, sites, task)
     decision = decide_target(descriptions, task)
     findings = [
         *row_findings(descriptions, minimum_rows),
@@ -159,11 +158,21 @@ def _query_numbers(file: Path) -> AnyArray:
     return np.array(found, dtype=np.str_)
 
 
-def _described(site: str, targets: FloatArray, task: Task) -> SiteDescription:
+def _descriptions(targets: FloatArray, sites: AnyArray, task: Task) -> tuple[SiteDescription, ...]:
+    """Descriptions of the sites in the order of their names; there may be thousands."""
     import polars as pl
 
-    target = describe_target(pl.Series("target", targets), task)
-    return SiteDescription(site=site, rows=targets.size, columns=(), target=target)
+    names, inverse, counts = np.unique(sites, return_inverse=True, return_counts=True)
+    ordered = targets[np.argsort(inverse, kind="stable")]
+    return tuple(
+        SiteDescription(
+            site=str(name),
+            rows=own.size,
+            columns=(),
+            target=describe_target(pl.Series("target", own), task),
+        )
+        for name, own in zip(names, np.split(ordered, np.cumsum(counts)[:-1]), strict=True)
+    )
 
 
 def _keep_findings(names: tuple[str, ...], roles: Roles) -> list[Finding]:

@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.tables.agreement import MINIMUM_ROWS, Impute, check_agreement_options
+from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
 from fedsparse.tables.encoding import Encoding
+from fedsparse.tables.features import Impute
 from fedsparse.tables.findings import raise_errors
 from fedsparse.tables.libsvm import SparseTables, read_libsvm
 from fedsparse.tables.roles import Roles, check_roles

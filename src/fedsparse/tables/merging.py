@@ -71,7 +71,7 @@ class MergedColumn:
             counts.update(part.levels or {})
         return counts
 
-    @property
+    @cached_property
     def levels(self) -> tuple[str, ...]:
         """Levels of all sites in order; none if it is no category."""
         return sorted_labels(list(self.counts))

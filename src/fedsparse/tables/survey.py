@@ -12,9 +12,10 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import Agreement, Impute, negotiate
+from fedsparse.tables.agreement import Agreement, negotiate
 from fedsparse.tables.cells import Task, cell_findings, missing_findings
 from fedsparse.tables.description import SiteDescription, summarize
+from fedsparse.tables.features import Impute
 from fedsparse.tables.findings import Finding, error
 from fedsparse.tables.reading import read_table
 from fedsparse.tables.roles import Roles

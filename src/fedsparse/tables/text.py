@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError
-from fedsparse.tables.findings import counted, listed, shown
+from fedsparse.tables.findings import counted, listed
 from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, is_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", ".
 """What stands for a missing value in a text file."""
 
 SEPARATORS = (",", ";", "\t")
+
+_QUOTED = re.compile(rb'"[^"]*"')
 
 
 def read_text_table(path: Path) -> "pl.DataFrame":
@@ -39,13 +42,16 @@ def read_text_table(path: Path) -> "pl.DataFrame":
     >>> read_text_table(path).rows()
     [('61', 'surgery'), (None, 'ear')]
     """
+    import polars as pl
+
     content = _content(path)
     separator = _separator(content)
     header = _header(content, separator, path)
     rows = _check_rows(content, separator, len(header), path)
-    frame = _parsed(content, separator, path)
-    if frame.height != rows:
-        raise _bad_quotes(path)
+    frame = _parsed(content, separator)
+    if frame is None or frame.height != rows:  # a mark as in 5" was taken for a quotation mark
+        _, *records = _records(content, separator, path)
+        return pl.DataFrame(records, schema=dict.fromkeys(header, pl.String), orient="row")
     frame.columns = header
     return frame
 
@@ -129,17 +135,13 @@ def _content(path: Path) -> bytes:
 def _separator(content: bytes) -> str:
     """The separator that splits the first two lines alike, and into most columns."""
     lines = io.BytesIO(content)
-    first, second = lines.readline(), lines.readline()
+    first, second = (_QUOTED.sub(b"", lines.readline()) for _ in range(2))
 
     def fitness(separator: str) -> tuple[bool, int]:
-        names, values = len(_fields(first, separator)), len(_fields(second, separator))
-        return names == values > 1, names
+        in_header, in_row = (line.count(separator.encode()) for line in (first, second))
+        return in_header == in_row > 0, in_header
 
     return max(SEPARATORS, key=fitness)
-
-
-def _fields(line: bytes, separator: str) -> list[str]:
-    return next(csv.reader([line.decode(errors="replace")], delimiter=separator), [])
 
 
 def _header(content: bytes, separator: str, path: Path) -> list[str]:
@@ -202,25 +204,18 @@ class _records:  # noqa: N801
         try:
             return next(self._reader)
         except csv.Error:
-            raise _bad_quotes(self._path, self._reader.line_num) from None
+            raise DataError(
+                f"{self._path}, line {self._reader.line_num}: quotation marks do not pair up; "
+                'write one inside a value twice ("")'
+            ) from None
 
 
-def _parsed(content: bytes, separator: str, path: Path) -> "pl.DataFrame":
+def _parsed(content: bytes, separator: str) -> "pl.DataFrame | None":
     import polars as pl
 
     try:
         return pl.read_csv(
             content, separator=separator, infer_schema=False, null_values=list(MISSING)
         )
-    except pl.exceptions.PolarsError as error:
-        if b'"' in content:
-            raise _bad_quotes(path) from None
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"{path} cannot be read as a table: {shown(reason)}; mend it") from None
-
-
-def _bad_quotes(path: Path, line: int | None = None) -> DataError:
-    place = f"{path}, line {line}" if line else str(path)
-    return DataError(
-        f'{place}: quotation marks do not pair up; write one inside a value twice ("")'
-    )
+    except pl.exceptions.PolarsError:
+        return None

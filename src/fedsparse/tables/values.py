@@ -178,7 +178,11 @@ def _numbers(series: "pl.Series") -> "pl.Series":
 def _as_text(series: "pl.Series") -> "pl.Series":
     import polars as pl
 
-    return series if series.dtype == pl.String else _without_nan(series).cast(pl.String)
+    if series.dtype == pl.String:
+        return series
+    if series.dtype == pl.Duration:  # has no text
+        return series.to_physical().cast(pl.String)
+    return _without_nan(series).cast(pl.String)
 
 
 def _without_nan(series: "pl.Series") -> "pl.Series":
