@@ -4,7 +4,6 @@ Needs the gene-expression sets in the folder that FEDSPARSE_DATA names.
 """
 
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +38,7 @@ def lasso_predictions(X, y, unseen):
     found, counts = {}, {}
     for strength in l1_min_c(X, y, loss="log") * np.logspace(0.02, 4, 60):
         model = LogisticRegression(
-            penalty="l1", C=strength, solver="liblinear", intercept_scaling=10, random_state=0
+            l1_ratio=1.0, C=strength, solver="liblinear", intercept_scaling=10, random_state=0
         ).fit(X, y)
         used = np.count_nonzero(model.coef_)
         for genes in GENES:
@@ -68,7 +67,6 @@ def compare(X, y):
 
 
 def main():
-    warnings.filterwarnings("ignore", message=".*penalty.*", category=FutureWarning)
     rows = []
     for name in SETS:
         table = read(name)

@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore")
 parts = load_svmlight_files(sys.argv[1:], n_features=100_000)
 X, y = sparse.vstack(parts[0::2], format="csr"), np.concatenate(parts[1::2])
 for strength in l1_min_c(X, y, loss="log") * np.logspace(0.02, 3, 60):
-    model = LogisticRegression(penalty="l1", C=strength, solver="liblinear").fit(X, y)
+    model = LogisticRegression(l1_ratio=1.0, C=strength, solver="liblinear").fit(X, y)
     if np.count_nonzero(model.coef_) >= 20:
         break
 print(*np.flatnonzero(model.coef_[0]) + 1)
@@ -49,7 +49,11 @@ def write_sites(folder):
         columns = (FEATURES * random.random((ROWS, STORED)) ** 3).astype(np.int64).ravel()
         rows = np.repeat(np.arange(ROWS), STORED)
         values = random.exponential(1.0, columns.size)
-        matrix = sparse.csr_array((values, (rows, columns)), shape=(ROWS, FEATURES))
+        matrix = sparse.csr_matrix((values, (rows, columns)), shape=(ROWS, FEATURES))
+        matrix.indices, matrix.indptr = (  # what scikit-learn writes
+            matrix.indices.astype(np.int32),
+            matrix.indptr.astype(np.int32),
+        )
         scores = matrix[:, relevant] @ weights
         labels = np.where(scores + 0.3 * random.standard_normal(ROWS) > np.median(scores), 1, -1)
         files.append(folder / f"site-{site:02d}.svm")

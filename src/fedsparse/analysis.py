@@ -1,13 +1,13 @@
 """From tables to a model and everything that its report shows."""
 
 import platform
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy import sparse
 
 from fedsparse.data.federated import FederatedData
 from fedsparse.evaluation import evaluate_held_out
@@ -36,8 +36,8 @@ Sparsity = int | Literal["cv", "ebic"]
 HeldOut = Literal["auto", "all", "fifth", "none"]
 Progress = Callable[[str], None]
 
-_PATIENCE = 20.0
-"""Seconds that evaluation, and stability, may take unless they are asked for."""
+_LARGE = 2e6
+"""Work of a model above which many of them take more than some seconds; see `_work`."""
 _PAIRS = 25
 _FOLDS = 5
 
@@ -56,9 +56,9 @@ class AnalysisOptions:
         How models are fitted; see `fedsparse.fitting`.
     held_out
         Rows to judge models on: every row once (``"all"``), a fifth, or none. ``"auto"`` takes all
-        where that is a matter of seconds, else a fifth.
+        of small data, a fifth of large.
     stability
-        Pairs of half-samples; None: 25 where that is a matter of seconds, else 0.
+        Pairs of half-samples; None: 25 of small data, 0 of large.
     """
 
     sparsity: Sparsity = "cv"
@@ -135,24 +135,20 @@ class _Work:
         self._names = loaded.names
         self.asked = options
         self._on_progress = on_progress
-        self._seconds = 0.0  # that one model takes
+        self._is_large = _work(self.data) > _LARGE
 
     def fit(self) -> tuple[Selection | None, Fitted]:
         """Choose τ if need be, and fit."""
         asked = self.asked.sparsity
         if asked == "ebic":
-            began = time.perf_counter()
             selection, model = choose_by_ebic(
                 self.data, self._sparsities(self.data), self.options, on_model=self._on_progress
             )
             self.sparsity = selection.chosen
-            self._seconds = (time.perf_counter() - began) / len(selection.points)
             return selection, model
         chosen = self._choose(self.data) if asked == "cv" else None
         self.sparsity = chosen.chosen if chosen else int(asked)
-        began = time.perf_counter()
         model = fit_model(prepare(self.data, self.options), self.sparsity, self.options)
-        self._seconds = time.perf_counter() - began
         self._on_progress(f"model of {self.sparsity} features")
         return chosen, model
 
@@ -161,8 +157,8 @@ class _Work:
         held_out = self.asked.held_out
         if held_out == "none":
             return None
-        is_long = 3 * _FOLDS * self._seconds > _PATIENCE
-        if held_out == "auto" and is_long:
+        only_first = held_out == "fifth" or (held_out == "auto" and self._is_large)
+        if held_out == "auto" and only_first:
             self.notes.append(
                 "A fifth of every site's rows was held out once, to save time; --held-out all "
                 "holds out every row once."
@@ -172,7 +168,7 @@ class _Work:
             self._choose_again,
             self.options,
             folds=_FOLDS,
-            only_first=held_out == "fifth" or (held_out == "auto" and is_long),
+            only_first=only_first,
             labels=self.classes or (),
             on_model=self._on_progress,
         )
@@ -181,7 +177,7 @@ class _Work:
         """How often features are found again."""
         pairs = self.asked.stability
         if pairs is None:
-            pairs = _PAIRS if 2 * _PAIRS * self._seconds < _PATIENCE else 0
+            pairs = 0 if self._is_large else _PAIRS
             if pairs == 0:
                 self.notes.append(
                     "Stability was not worked out, to save time; --stability 25 does it."
@@ -209,6 +205,13 @@ class _Work:
 
     def _sparsities(self, data: FederatedData) -> Sequence[int]:
         return self.asked.sparsities or default_sparsities(data, len(self.options.keep))
+
+
+def _work(data: FederatedData) -> float:
+    """About how many numbers a round touches; dense ones take a quarter of the time."""
+    features = data.features
+    stored = features.nnz if isinstance(features, sparse.csr_array) else features.size / 4
+    return float(stored + len(data) * data.width)
 
 
 def _model(loaded: "Loaded", fitted: Fitted, work: _Work) -> Model:

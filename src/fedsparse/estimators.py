@@ -259,7 +259,7 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
         As for `FedSparseRegressor`.
     l2
-        λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 4 over the number of
+        λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
         rows, which keeps coefficients finite where few features separate the classes.
 
     Attributes

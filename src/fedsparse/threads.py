@@ -1,6 +1,12 @@
 """How many threads libraries may use."""
 
+import sys
 from contextlib import AbstractContextManager
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -16,7 +22,14 @@ def one_thread() -> AbstractContextManager[object]:
     ...     np.ones((2, 2)) @ np.ones(2)
     array([2., 2.])
     """
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[object] = threadpool_limits(1)
+    controller = _controller("scipy.linalg" in sys.modules, "sklearn" in sys.modules)
+    limits: AbstractContextManager[object] = controller.limit(limits=1)
     return limits
+
+
+@cache
+def _controller(with_scipy: bool, with_sklearn: bool) -> "ThreadpoolController":
+    """The libraries at hand; looking for them takes milliseconds, so it is done once for each."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

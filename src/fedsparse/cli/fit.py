@@ -54,7 +54,7 @@ def fit(
         typer.Option(
             min=0,
             help="Pairs of half-samples that tell how often a feature is found again. By default "
-            "25 where that takes seconds, else 0.",
+            "25 of small data, 0 of large.",
             show_default=False,
         ),
     ] = None,
@@ -153,9 +153,7 @@ def _print_loaded(loaded: "Loaded") -> None:
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
     what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
-    typer.echo(
-        f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}."
-    )
+    typer.echo(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
     for note in loaded.notes:
         typer.echo(f"Note: {note}", err=True)
 

@@ -93,7 +93,7 @@ def _models(
 
 
 def _fitted(train: FederatedData, sparsity: int, options: FitOptions) -> Scorer:
-    model = fit_model(prepare(train, options), sparsity, options)
+    model = fit_model(prepare(train, options), sparsity, options.roughly)
     return lambda unseen: model.scores(unseen.features)
 
 
