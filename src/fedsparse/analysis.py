@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 Sparsity = int | Literal["cv", "ebic"]
 HeldOut = Literal["auto", "all", "fifth", "none"]
-Progress = Callable[[str], None]
+Progress = Callable[[str, int, int], None]
+"""Called with the model just fitted, how many there are by now, and about how many in all."""
 
 _LARGE = 2e6
 """Work of a model above which many of them take more than some seconds; see `_work`."""
@@ -77,7 +78,7 @@ def analyse(
     *,
     title: str = "",
     on_model: Callable[[Model], None] = lambda model: None,
-    on_progress: Progress = lambda what: None,
+    on_progress: Progress = lambda what, done, total: None,
 ) -> FitSummary:
     """Fit a model, and judge it.
 
@@ -92,7 +93,7 @@ def analyse(
     on_model
         Called with the model as soon as it is there, before it is judged.
     on_progress
-        Called with what has just been done.
+        Called after each model.
     """
     work = _Work(loaded, options, on_progress)
     selection, fitted = work.fit()
@@ -132,33 +133,37 @@ class _Work:
         )
         self.notes: list[str] = []
         self.sparsity = 0
-        self._names = loaded.names
         self.asked = options
+        self._names = loaded.names
+        is_large = _work(self.data) > _LARGE
+        self._only_first = options.held_out == "fifth" or (options.held_out == "auto" and is_large)
+        self._pairs = (
+            (0 if is_large else _PAIRS) if options.stability is None else options.stability
+        )
         self._on_progress = on_progress
-        self._is_large = _work(self.data) > _LARGE
+        self._done = 0
+        self._total = self._models_to_fit()
 
     def fit(self) -> tuple[Selection | None, Fitted]:
         """Choose τ if need be, and fit."""
         asked = self.asked.sparsity
         if asked == "ebic":
             selection, model = choose_by_ebic(
-                self.data, self._sparsities(self.data), self.options, on_model=self._on_progress
+                self.data, self._sparsities(self.data), self.options, on_model=self._step
             )
             self.sparsity = selection.chosen
             return selection, model
         chosen = self._choose(self.data) if asked == "cv" else None
         self.sparsity = chosen.chosen if chosen else int(asked)
         model = fit_model(prepare(self.data, self.options), self.sparsity, self.options)
-        self._on_progress(f"model of {self.sparsity} features")
+        self._step(f"{self.sparsity} features")
         return chosen, model
 
     def evaluate(self) -> Evaluation | None:
         """Judge on rows that models have not seen."""
-        held_out = self.asked.held_out
-        if held_out == "none":
+        if self.asked.held_out == "none":
             return None
-        only_first = held_out == "fifth" or (held_out == "auto" and self._is_large)
-        if held_out == "auto" and only_first:
+        if self.asked.held_out == "auto" and self._only_first:
             self.notes.append(
                 "A fifth of every site's rows was held out once, to save time; --held-out all "
                 "holds out every row once."
@@ -168,39 +173,48 @@ class _Work:
             self._choose_again,
             self.options,
             folds=_FOLDS,
-            only_first=only_first,
+            only_first=self._only_first,
             labels=self.classes or (),
-            on_model=self._on_progress,
+            on_model=self._step,
         )
 
     def stability(self) -> Stability | None:
         """How often features are found again."""
-        pairs = self.asked.stability
-        if pairs is None:
-            pairs = 0 if self._is_large else _PAIRS
-            if pairs == 0:
+        if self._pairs == 0:
+            if self.asked.stability is None:
                 self.notes.append(
                     "Stability was not worked out, to save time; --stability 25 does it."
                 )
-        if pairs == 0:
             return None
         return select_stably(
-            self.data, self.sparsity, self.options, self._names, pairs=pairs,
-            on_model=self._on_progress,
+            self.data, self.sparsity, self.options, self._names, pairs=self._pairs,
+            on_model=self._step,
         )  # fmt: skip
+
+    def _step(self, what: str) -> None:
+        self._done += 1
+        self._on_progress(what, self._done, max(self._total, self._done))
+
+    def _models_to_fit(self) -> int:
+        """How many models all of it takes; folds of small data may have fewer τ to try."""
+        sparsities, sites = len(self._sparsities(self.data)), len(self.data)
+        to_choose = {"cv": _FOLDS * sparsities, "ebic": sparsities}.get(str(self.asked.sparsity), 0)
+        folds = 0 if self.asked.held_out == "none" else 1 if self._only_first else _FOLDS
+        halves = 2 * self._pairs + sites * (sites > 1) if self._pairs else 0
+        return to_choose + 1 + folds * (to_choose + sites + 2) + halves
 
     def _choose(self, data: FederatedData) -> Selection:
         sparsities = self._sparsities(data)
-        return cross_validate(
-            data, sparsities, self.options, folds=_FOLDS, on_model=self._on_progress
-        )
+        return cross_validate(data, sparsities, self.options, folds=_FOLDS, on_model=self._step)
 
     def _choose_again(self, train: FederatedData) -> int:
         """τ from training rows alone, by the same rule."""
         if self.asked.sparsity == "cv":
             return self._choose(train).chosen
         if self.asked.sparsity == "ebic":
-            return choose_by_ebic(train, self._sparsities(train), self.options)[0].chosen
+            sparsities = self._sparsities(train)
+            found, _ = choose_by_ebic(train, sparsities, self.options, on_model=self._step)
+            return found.chosen
         return self.sparsity
 
     def _sparsities(self, data: FederatedData) -> Sequence[int]:

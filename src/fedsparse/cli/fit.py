@@ -1,5 +1,6 @@
 """``fedsparse fit``: a table in, a model that a person can read and a report out."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -97,20 +98,22 @@ def fit(
             impute=None if impute == "no" else impute,
             minimum_rows=minimum_rows,
         )
-        if not json:
-            _print_loaded(loaded)
+    if not json:
+        _print_loaded(loaded)
+    with Bar() as bar:
         summary = analyse(
             loaded,
             options,
             title=title,
             on_model=lambda model: model.save(out / "model.json"),
-            on_progress=_Counter(bar),
+            on_progress=lambda what, done, total: bar.show(f"fitted: {what}", done, total),
         )
         bar.show("writing the report")
         _save(summary, out)
     if json:
         typer.echo(summary.model_dump_json())
     else:
+        _print_notes(summary.notes[len(loaded.notes) :])
         _print_summary(summary)
         typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
 
@@ -120,18 +123,6 @@ def write_report(summary: "FitSummary", path: Path) -> None:
     from fedsparse.report.fit import fit_page
 
     fit_page(summary).save(path)
-
-
-class _Counter:
-    """Shows how many models have been fitted."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._done = 0
-
-    def __call__(self, what: str) -> None:
-        self._done += 1
-        self._bar.show(f"{self._done} models fitted, the last: {what}")
 
 
 def _check_out(out: Path, overwrite: bool) -> None:
@@ -154,14 +145,15 @@ def _print_loaded(loaded: "Loaded") -> None:
     where = "one site" if sites == 1 else f"{sites} sites"
     what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
     typer.echo(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
-    for note in loaded.notes:
+    _print_notes(loaded.notes)
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
         typer.echo(f"Note: {note}", err=True)
 
 
 def _print_summary(summary: "FitSummary") -> None:
-    for note in summary.notes[-2:]:
-        if note.endswith(("does it.", "every row once.")):
-            typer.echo(f"Note: {note}", err=True)
     _print_features(summary)
     if summary.evaluation is not None:
         print_scores(summary)
@@ -218,7 +210,7 @@ def print_scores(summary: "FitSummary") -> None:
     ways = {"federated": "together", "alone": "each alone", "pooled": "pooled"}
     rows = [
         [
-            score.site or "all sites",
+            (score.site or "all sites") if score.method == "federated" else "",
             ways[score.method],
             str(score.rows),
             *(shown(score.metrics[name]) for name in names),

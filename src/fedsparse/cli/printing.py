@@ -26,7 +26,7 @@ def print_table(
     text
         How many columns are text.
     """
-    table = Table(box=SIMPLE_HEAD, title=Text(title), title_justify="left", title_style="bold")
+    table = Table(box=SIMPLE_HEAD, title=Text(title, "bold"), title_justify="left")
     for place, heading in enumerate(headings):
         is_text = place < text
         table.add_column(
@@ -45,7 +45,10 @@ def shown(number: float | None) -> str:
 
     Examples
     --------
-    >>> shown(0.12345), shown(12345.6), shown(None)
-    ('0.1235', '1.235e+04', '–')
+    >>> shown(0.5), shown(0.000123456), shown(1234.56), shown(1e9), shown(None)
+    ('0.500', '0.000123', '1235', '1e+09', '–')
     """
-    return "–" if number is None else f"{number:.4g}"
+    if number is None:
+        return "–"
+    text = f"{number:#.3g}" if abs(number) < 1000 else f"{number:.4g}"
+    return text.removesuffix(".")
