@@ -1,9 +1,10 @@
 """From tables to a model and everything that its report shows."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -77,7 +78,8 @@ def analyse(
     options: AnalysisOptions,
     *,
     title: str = "",
-    on_model: Callable[[Model], None] = lambda model: None,
+    files: Sequence[str] = (),
+    settings: Mapping[str, str] = MappingProxyType({}),
     on_progress: Progress = lambda what, done, total: None,
 ) -> FitSummary:
     """Fit a model, and judge it.
@@ -90,15 +92,17 @@ def analyse(
         What to work out.
     title
         Of the report.
-    on_model
-        Called with the model as soon as it is there, before it is judged.
+    files
+        SHA-256 of the files that held the rows.
+    settings
+        More to tell of how the rows were prepared.
     on_progress
         Called after each model.
     """
     work = _Work(loaded, options, on_progress)
     selection, fitted = work.fit()
-    model = _model(loaded, fitted, work)
-    on_model(model)
+    told = {**_settings(work, fitted), **settings}
+    model = _model(loaded, fitted, work, told, files)
     evaluation, stability = work.evaluate(), work.stability()
     return FitSummary(
         title=title or f"What predicts {model.target}",
@@ -228,7 +232,9 @@ def _work(data: FederatedData) -> float:
     return float(stored + len(data) * data.width)
 
 
-def _model(loaded: "Loaded", fitted: Fitted, work: _Work) -> Model:
+def _model(
+    loaded: "Loaded", fitted: Fitted, work: _Work, settings: dict[str, str], files: Sequence[str]
+) -> Model:
     coefficients = fitted.coefficients.reshape(work.data.width, -1)
     used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
     encoding = loaded.encoding
@@ -251,8 +257,9 @@ def _model(loaded: "Loaded", fitted: Fitted, work: _Work) -> Model:
             for place in used
         ),
         columns=_used(columns, {origins[place][0] for place in used}),
-        settings=_settings(work, fitted),
+        settings=settings,
         fingerprint=loaded.fingerprint,
+        files=tuple(files),
         versions=_versions(),
     )
 

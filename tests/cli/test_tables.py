@@ -1,7 +1,10 @@
 """From a table to a model, predictions and a report, through the command line."""
 
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -9,7 +12,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from fedsparse.cli import main
-from tests.cli.commands import assert_one_line, fedsparse
+from tests.cli.commands import COMMAND, assert_one_line, fedsparse
 
 
 @pytest.fixture
@@ -131,6 +134,23 @@ class TestFit:
         code, _, _ = command(*arguments, "--impute", "mean", "--out", tmp_path / "b")
         assert code == 0
 
+    def test_an_interrupted_fit_leaves_what_was_there(self, table, tmp_path):
+        arguments = ("fit", table, *ROLES, "--out", tmp_path / "out")
+        short = ("--sparsity", 2, "--held-out", "none", "--stability", 0)
+        assert fedsparse(*arguments, *short).returncode == 0
+        before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+        process = subprocess.Popen(
+            [COMMAND, *map(str, arguments), "--overwrite", "--stability", "3000"],
+            stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert "80 rows" in process.stdout.readline()
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert_one_line(err, "stopped")
+        assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
     def test_a_saved_model_is_not_lost(self, command, table, tmp_path):
         arguments = ("fit", table, *ROLES, "--sparsity", 2, "--held-out", "none", "--stability", 0)
         assert command(*arguments, "--out", tmp_path / "out")[0] == 0
@@ -184,6 +204,38 @@ class TestPredict:
         code, out, _ = command("predict", model, fresh, "--out", tmp_path / "predictions.csv")
         assert pl.read_csv(tmp_path / "predictions.csv").equals(found)
 
+    def test_columns_that_say_who_it_is_come_along(self, command, fitted, tmp_path):
+        fresh = tmp_path / "fresh.csv"
+        patients(seed=1).write_csv(fresh)
+        code, out, _ = command("predict", fitted[0] / "out", fresh, "--id", "hospital")
+        assert code == 0
+        assert pl.read_csv(out.encode())["hospital"].equals(patients(seed=1)["hospital"])
+
+    def test_filled_values_are_told(self, command, tmp_path):
+        holes = patients().with_columns(
+            pl.when(pl.int_range(pl.len()) == 4).then(None).otherwise(pl.col("marker_4"))
+            .alias("marker_4")
+        )  # fmt: skip
+        holes.write_csv(tmp_path / "holes.csv")
+        options = ("--impute", "mean", "--sparsity", 3, "--held-out", "none", "--stability", 0)
+        command("fit", tmp_path / "holes.csv", *ROLES, *options, "--out", tmp_path / "out")
+        code, out, err = command("predict", tmp_path / "out", tmp_path / "holes.csv")
+        assert code == 0
+        assert "1 missing values in 1 rows were filled" in " ".join(err.split())
+        assert pl.read_csv(out.encode())["filled"].to_list()[3:6] == [0, 1, 0]
+
+    def test_predictions_already_there_are_not_lost(self, command, fitted, table, tmp_path):
+        (tmp_path / "p.csv").write_text("precious")
+        code, _, err = command("predict", fitted[0] / "out", table, "--out", tmp_path / "p.csv")
+        assert code == 2
+        assert_one_line(err, "exists already")
+        assert (tmp_path / "p.csv").read_text() == "precious"
+
+    def test_evaluation_on_the_table_it_was_learnt_from_is_called_that(self, command, fitted):
+        folder, _ = fitted
+        _, _, err = command("evaluate", folder / "out", folder / "patients.csv")
+        assert "was learnt from patients.csv" in " ".join(err.split())
+
     def test_evaluation_on_new_rows_by_site(self, command, fitted, tmp_path):
         folder, _ = fitted
         fresh = tmp_path / "fresh.csv"
@@ -227,6 +279,19 @@ class TestInspect:
         assert code == 2
         for part in ("constant", "patient_id", '"marker_2", row 4', "high", "marker_3"):
             assert part in out
+
+    def test_spellings_of_one_name_are_pointed_out(self, command, tmp_path):
+        patients().with_columns(
+            pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("BARI")).otherwise(pl.col("hospital"))
+            .alias("hospital"),
+            pl.when(pl.int_range(pl.len()) == 1).then(pl.lit("Eye")).otherwise(pl.col("ward"))
+            .alias("ward"),
+        ).write_csv(tmp_path / "spelt.csv")  # fmt: skip
+        code, out, _ = command("inspect", tmp_path / "spelt.csv", *ROLES)
+        shown = " ".join(out.split())
+        assert code == 2
+        assert 'BARI has 1 row, fewer than 5; if it is "Bari", write it so' in shown
+        assert 'column "ward" has the levels' in shown
 
     def test_json_for_scripts(self, command, table):
         code, out, _ = command("inspect", table, *ROLES, "--json")

@@ -20,14 +20,14 @@ from fedsparse.cli.options import (
     parse_sparsity,
     roles_of,
 )
-from fedsparse.cli.printing import print_table, shown
+from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
-from fedsparse.files import ready_folder
+from fedsparse.files import ready_folder, write_atomically
 
 if TYPE_CHECKING:
     from fedsparse.models import Feature, FitSummary, Model
-    from fedsparse.tables import Loaded
+    from fedsparse.tables import Loaded, Roles
 
 _MOST_SHOWN = 30
 
@@ -38,7 +38,11 @@ def fit(
     site: Site = None,
     sparsity: Annotated[
         str,
-        typer.Option(help="How many features; 'cv' or 'ebic' let the data choose."),
+        typer.Option(
+            "--sparsity",
+            "--features",
+            help="How many features; 'cv' or 'ebic' let the data choose.",
+        ),
     ] = "cv",
     drop: Drop = None,
     category: Category = None,
@@ -77,6 +81,7 @@ def fit(
 ) -> None:
     """Find the few columns that predict a target, across sites that keep their rows."""
     from fedsparse.analysis import AnalysisOptions, analyse
+    from fedsparse.models.scoring import file_digest
     from fedsparse.tables import load_tables
 
     options = AnalysisOptions(
@@ -88,12 +93,13 @@ def fit(
         held_out=held_out,
         stability=stability,
     )
-    _check_out(out, overwrite)
+    check_out(out, overwrite)
     with Bar() as bar:
         bar.show("reading")
+        roles = roles_of(target, site, drop, category, keep)
         loaded = load_tables(
             tables,
-            roles_of(target, site, drop, category, keep),
+            roles,
             task=task,
             impute=None if impute == "no" else impute,
             minimum_rows=minimum_rows,
@@ -105,38 +111,55 @@ def fit(
             loaded,
             options,
             title=title,
-            on_model=lambda model: model.save(out / "model.json"),
+            files=[file_digest(table) for table in tables],
+            settings=_told(roles, impute),
             on_progress=lambda what, done, total: bar.show(f"fitted: {what}", done, total),
         )
         bar.show("writing the report")
-        _save(summary, out)
+        save_fit(summary, out)
     if json:
         typer.echo(summary.model_dump_json())
     else:
         _print_notes(summary.notes[len(loaded.notes) :])
-        _print_summary(summary)
+        print_fit(summary)
         typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
 
 
-def write_report(summary: "FitSummary", path: Path) -> None:
-    """Draw a summary as a page."""
-    from fedsparse.report.fit import fit_page
-
-    fit_page(summary).save(path)
-
-
-def _check_out(out: Path, overwrite: bool) -> None:
+def check_out(out: Path, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written, or has a model that is not to be replaced."""
+    if out.exists() and not out.is_dir():
+        raise OptionError(f"--out {out} is a file; name a folder")
+    is_new = not out.exists()
     ready_folder(out)
-    if (out / "model.json").exists() and not overwrite:
+    if is_new:
+        out.rmdir()  # it is made again when there is something to put there
+    elif (out / "model.json").exists() and not overwrite:
         raise OptionError(
             f"{out / 'model.json'} exists already; choose another folder with --out, or add "
             "--overwrite"
         )
 
 
-def _save(summary: "FitSummary", out: Path) -> None:
+def save_fit(summary: "FitSummary", out: Path) -> None:
+    """Write model, summary and report; nothing is written before all of it is there."""
+    from fedsparse.report.fit import fit_page
+
+    page = fit_page(summary).html().encode()
+    ready_folder(out)
+    summary.model.save(out / "model.json")
     summary.save(out / "fit.json")
-    write_report(summary, out / "report.html")
+    write_atomically(out / "report.html", page)
+
+
+def _told(roles: "Roles", impute: str) -> dict[str, str]:
+    """What the user said about columns, for the report."""
+    said = {
+        "columns left out on request": ", ".join(roles.drop),
+        "columns taken as categories": ", ".join(roles.categories),
+        "columns that must stay": ", ".join(roles.keep),
+        "missing values": "filled with the mean of all sites" if impute == "mean" else "",
+    }
+    return {name: text for name, text in said.items() if text}
 
 
 def _print_loaded(loaded: "Loaded") -> None:
@@ -144,24 +167,27 @@ def _print_loaded(loaded: "Loaded") -> None:
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
     what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
-    typer.echo(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
+    say(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
     _print_notes(loaded.notes)
 
 
 def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        typer.echo(f"Note: {note}", err=True)
+        say(note, is_note=True)
 
 
-def _print_summary(summary: "FitSummary") -> None:
+def print_fit(summary: "FitSummary") -> None:
+    """The features, how good the model is, and how their number was chosen."""
     _print_features(summary)
+    intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
+    say(f"Intercept: {intercepts}.\n")
     if summary.evaluation is not None:
-        print_scores(summary)
+        _print_scores(summary)
     if summary.selection is not None:
         chosen = summary.selection
-        typer.echo(
+        say(
             f"{chosen.chosen} features were chosen by {chosen.measure} "
-            f"(the best has {chosen.best}), in {chosen.rounds} rounds."
+            f"(the best has {chosen.best}), in {chosen.rounds} rounds.\n"
         )
 
 
@@ -183,7 +209,7 @@ def _print_features(summary: "FitSummary") -> None:
     headings = [
         "feature",
         *(f"coefficient{label}" for label in labels),
-        *(f"per deviation{label}" for label in labels),
+        *(f"per SD{label}" for label in labels),
         *(["found again"] if frequencies else []),
     ]
     count = len(model.features)
@@ -202,7 +228,7 @@ def _smallness(feature: "Feature") -> float:
     return -feature.scale * max(abs(value) for value in feature.coefficients)
 
 
-def print_scores(summary: "FitSummary") -> None:
+def _print_scores(summary: "FitSummary") -> None:
     """Metrics on held-out rows, all sites first."""
     evaluation = summary.evaluation
     assert evaluation is not None

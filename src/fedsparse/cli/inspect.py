@@ -17,7 +17,7 @@ from fedsparse.cli.options import (
     Task,
     roles_of,
 )
-from fedsparse.cli.printing import print_table, shown
+from fedsparse.cli.printing import print_table, say, shown
 
 if TYPE_CHECKING:
     from fedsparse.tables.inspection import InspectedSite, Inspection
@@ -68,7 +68,7 @@ def _print(found: "Inspection") -> None:
         ]  # fmt: skip
         print_table("Columns", ["kind", "such as", "columns"], kinds, text=2)
     for finding in found.findings:
-        typer.echo(f"{finding.severity.capitalize()}: {finding.sentence}")
+        say(f"{finding.severity.capitalize()}: {finding.sentence}")
     if found.errors:
         typer.echo(f"\n{len(found.errors)} to mend before a model can be fitted.")
     else:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsparse.cli.options import Json, Site, Tables
-from fedsparse.cli.printing import print_table, shown
-from fedsparse.errors import DataError
+from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.errors import DataError, OptionError
 from fedsparse.files import write_atomically
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ def predict(
         Path | None,
         typer.Option(help="CSV file to write; printed if left out.", show_default=False),
     ] = None,
+    id: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to copy beside the predictions; may be repeated."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace predictions already there.")] = False,
     strict: Annotated[
         bool, typer.Option(help="Refuse tables with columns that the model does not use.")
     ] = False,
@@ -37,7 +42,9 @@ def predict(
     from fedsparse.models import Model
 
     found = Model.load(model)
-    predictions = pl.concat([_predictions(found, table, strict) for table in tables])
+    if out is not None and out.exists() and not overwrite:
+        raise OptionError(f"{out} exists already; choose another --out, or add --overwrite")
+    predictions = pl.concat([_predictions(found, table, id or [], strict) for table in tables])
     if out is None:
         typer.echo(predictions.write_csv(), nl=False)
     else:
@@ -69,7 +76,7 @@ def evaluate(
     print_table(f"Predictions of {found.target}", ["site", "rows", *names], rows)
 
 
-def _predictions(model: "Model", table: Path, strict: bool) -> "pl.DataFrame":
+def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -> "pl.DataFrame":
     import polars as pl
 
     from fedsparse.models.scoring import read_rows
@@ -80,16 +87,34 @@ def _predictions(model: "Model", table: Path, strict: bool) -> "pl.DataFrame":
             f"{table.name} has {len(rows.unused)} columns that the model does not use, such as "
             f'"{rows.unused[0]}"; remove them or leave --strict out'
         )
-    return model.predictions(rows.features).select(
-        pl.lit(table.name).alias("file"), pl.int_range(1, pl.len() + 1).alias("row"), pl.all()
+    for name in copied:
+        if name not in rows.frame.columns:
+            raise DataError(f'{table.name} has no column "{name}" (--id); leave it out')
+    is_filled = rows.filled > 0
+    if is_filled.any():
+        say(
+            f"{table.name}: {int(rows.filled.sum()):,} missing values in {int(is_filled.sum()):,} "
+            "rows were filled with means, as the model learnt to; the column filled counts them",
+            is_note=True,
+        )
+    whose = pl.DataFrame(
+        {
+            "file": [table.name] * rows.frame.height,
+            "row": range(1, rows.frame.height + 1),
+            **{name: rows.frame.get_column(name) for name in copied},
+        }
     )
+    found = model.predictions(rows.features)
+    if any(column.fill is not None for column in model.columns):
+        found = found.with_columns(pl.Series("filled", rows.filled))
+    return pl.concat([whose, found], how="horizontal")
 
 
 def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, dict[str, Any]]:
     """Rows and metrics of every site and, if there are several, of all together."""
     from fedsparse.models.scoring import sums_by_site
 
-    sums = sums_by_site(model, tables, site)
+    sums = sums_by_site(model, tables, site, lambda note: say(note, is_note=True))
     scores = {name: {"rows": own.rows, "metrics": own.metrics()} for name, own in sums.items()}
     if len(sums) > 1:
         total = reduce(add, sums.values())

@@ -40,6 +40,12 @@ def print_table(
     console.print(table, width=None if console.is_terminal else _WIDE)
 
 
+def say(text: str, *, is_note: bool = False) -> None:
+    """Print a sentence, wrapped between words on a terminal; notes go where errors go."""
+    console = Console(stderr=is_note, highlight=False, markup=False, emoji=False)
+    console.print(f"Note: {text}" if is_note else text, soft_wrap=not console.is_terminal)
+
+
 def shown(number: float | None) -> str:
     """A number for a table; a dash for none.
 

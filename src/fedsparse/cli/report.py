@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from fedsparse.cli.fit import write_report
-
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that `fedsparse fit` wrote to.")],
@@ -17,7 +15,8 @@ def report(
 ) -> None:
     """Draw the report of a fit again."""
     from fedsparse.models import FitSummary
+    from fedsparse.report.fit import fit_page
 
     page = folder / "report.html" if out is None else out
-    write_report(FitSummary.load(folder / "fit.json"), page)
+    fit_page(FitSummary.load(folder / "fit.json")).save(page)
     typer.echo(f"Report: {page}")

@@ -1,5 +1,6 @@
 """How good a model is on rows it has not seen, beside each site alone and all rows in one place."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -77,10 +78,13 @@ def evaluate_held_out(
 def _models(
     train: FederatedData, sparsity: int, options: FitOptions, on_model: Progress
 ) -> Iterator[tuple[str, dict[str, Scorer]]]:
-    """For every method, what scores each site's held-out rows."""
+    """For every method, what scores each site's held-out rows.
+
+    A site whose rows are all held out has no model of its own.
+    """
     together = _fitted(train, sparsity, options)
     on_model("all sites together")
-    yield "federated", dict.fromkeys(train.names, together)
+    yield "federated", defaultdict(lambda: together)
     alone = {}
     for place, name in enumerate(train.names):
         own = train.client(place)
@@ -89,7 +93,7 @@ def _models(
     yield "alone", alone
     pooled = _fitted(train.pooled(), sparsity, options)
     on_model("all rows in one place")
-    yield "pooled", dict.fromkeys(train.names, pooled)
+    yield "pooled", defaultdict(lambda: pooled)
 
 
 def _fitted(train: FederatedData, sparsity: int, options: FitOptions) -> Scorer:
@@ -106,7 +110,7 @@ def _add(
 ) -> None:
     """Add the held-out rows of every site that a method has a model for."""
     for place, name in enumerate(unseen.names):
-        if name not in models:
+        if method == "alone" and name not in models:
             continue
         site = unseen.client(place)
         scores = models[name](site)

@@ -63,6 +63,8 @@ class Model(Stored):
     settings: dict[str, str]
     fingerprint: str
     """SHA-256 of the data that the model was learnt from."""
+    files: tuple[str, ...] = ()
+    """SHA-256 of the files that held them."""
     versions: dict[str, str]
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
@@ -133,5 +135,6 @@ class Model(Stored):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a model file, checking that it is whole and unchanged."""
-        return cls.read(path, "a model; `fedsparse fit` writes them")
+        """Read a model file, or that of a fit's folder, checking that it is unchanged."""
+        file = path / "model.json" if path.is_dir() else path
+        return cls.read(file, "a model; `fedsparse fit` writes them")

@@ -1,19 +1,21 @@
 """Rows of files as a saved model sees them."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
 from fedsparse.evaluation.metrics import ClassificationSums, RegressionSums
 from fedsparse.models.model import Model
 from fedsparse.tables.reading import read_table, stem_of
 from fedsparse.tables.rows import encode_labels, encode_numbers
 from fedsparse.tables.sources import ALL_ROWS, are_libsvm
+from fedsparse.tables.values import labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,11 +35,17 @@ class Rows:
         The table; of a LIBSVM file, its target alone.
     unused
         Columns that the model does not use.
+    filled
+        How many missing values of each row were filled with means.
+    is_known
+        Whether the model was learnt from this very file.
     """
 
     features: FloatArray
     frame: "pl.DataFrame"
     unused: tuple[str, ...]
+    filled: Int64Array
+    is_known: bool
 
 
 def read_rows(model: Model, path: Path) -> Rows:
@@ -55,11 +63,32 @@ def read_rows(model: Model, path: Path) -> Rows:
     frame = read_table(path)
     features = model.features_of(frame, path.name)
     used = {model.target, *(column.name for column in model.columns)}
-    return Rows(features, frame, tuple(name for name in frame.columns if name not in used))
+    return Rows(
+        features,
+        frame,
+        tuple(name for name in frame.columns if name not in used),
+        _filled(model, frame),
+        file_digest(path) in model.files,
+    )
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty.csv"
+    >>> _ = path.write_bytes(b"")
+    >>> file_digest(path)[:8]
+    'e3b0c442'
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sums_by_site(
-    model: Model, paths: Sequence[Path], site: str | None
+    model: Model, paths: Sequence[Path], site: str | None, on_note: Callable[[str], None]
 ) -> dict[str, RegressionSums | ClassificationSums]:
     """How predictions compare with the targets of files, site by site.
 
@@ -71,12 +100,16 @@ def sums_by_site(
         One file, or one per site.
     site
         Column of a single file that names the sites.
+    on_note
+        Called with what a reader should know.
     """
     if site is not None and len(paths) > 1:
         raise OptionError(f'--site "{site}" needs all rows in one file; every file is a site')
     sums: dict[str, RegressionSums | ClassificationSums] = {}
     for path in paths:
         rows = read_rows(model, path)
+        if rows.is_known:
+            on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
         targets = _targets(model, rows.frame, path.name)
         scores = model.scores(rows.features)
         whole = ALL_ROWS if len(paths) == 1 else stem_of(path)
@@ -93,7 +126,17 @@ def _read_libsvm(model: Model, path: Path) -> Rows:
     # Counted from 0, a feature's column is its number in the file.
     features, targets = load_svmlight(path, zero_based=True)
     frame = pl.DataFrame({_TARGET: targets})
-    return Rows(model.features_of_numbered(features, path.name), frame, ())
+    own = model.features_of_numbered(features, path.name)
+    nothing = np.zeros(own.shape[0], dtype=np.int64)
+    return Rows(own, frame, (), nothing, file_digest(path) in model.files)
+
+
+def _filled(model: Model, frame: "pl.DataFrame") -> Int64Array:
+    """Missing values of the model's columns, row by row."""
+    counts = np.zeros(frame.height, dtype=np.int64)
+    for column in model.columns:
+        counts += labels(frame.get_column(column.name)).is_null().to_numpy()
+    return counts
 
 
 def _targets(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:

@@ -121,6 +121,8 @@ class FitSummary(Stored):
     model: Model
     source: str
     """File or files, as given."""
+    is_networked: bool = False
+    """Whether rows stayed at sites on a network; else all were in one place, as if they had."""
     sites: tuple[SiteCount, ...]
     columns: dict[str, int]
     """How many columns there are of each kind, such as ``{"number": 7129}``."""

@@ -19,6 +19,7 @@ from fedsparse.tables.findings import (
     raise_errors,
 )
 from fedsparse.tables.identifiers import telltale_findings
+from fedsparse.tables.lookalikes import look_alike_findings, plain
 from fedsparse.tables.merging import MergedColumn, merge
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.target import TargetDecision, decide_target
@@ -137,6 +138,7 @@ def negotiate(
         *decision.findings,
         *column_findings(columns, roles, impute),
         *telltale_findings(used),
+        *look_alike_findings(descriptions, used),
     ]
     if not mismatches:
         findings += name_findings(used)
@@ -155,16 +157,23 @@ def row_findings(descriptions: Sequence[SiteDescription], minimum_rows: int) -> 
     >>> print(row_findings([bari, cork], 5)[0].sentence)
     Cork has 3 rows, fewer than 5; leave it out, or lower the bound with --minimum-rows 3
     """
-    advice = "leave it out" if len(descriptions) > 1 else "give more"
     return [
         error(
             f"{site.site if len(descriptions) > 1 else 'the table'} has "
-            f"{counted(site.rows, 'row')}, fewer than {minimum_rows}; {advice}, or lower the bound "
-            f"with --minimum-rows {site.rows}"
+            f"{counted(site.rows, 'row')}, fewer than {minimum_rows}; "
+            f"{_row_advice(site, descriptions)}, or lower the bound with --minimum-rows {site.rows}"
         )
         for site in descriptions
         if site.rows < minimum_rows
     ]
+
+
+def _row_advice(site: SiteDescription, descriptions: Sequence[SiteDescription]) -> str:
+    if len(descriptions) == 1:
+        return "give more"
+    others = [other.site for other in descriptions if other.site != site.site]
+    alike = [name for name in others if plain(name) == plain(site.site)]
+    return f'if it is "{alike[0]}", write it so' if alike else "leave it out"
 
 
 def _lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:

@@ -35,6 +35,7 @@ LARGEST = 1e100
 """Numbers beyond this, infinity among them, are refused: sums of squares must stay finite."""
 
 _SITES_SHOWN = 5
+_FEW_LEVELS = 20
 
 
 def check_task(task: object) -> None:
@@ -191,9 +192,9 @@ def _text_findings(series: "pl.Series", where: str, forced: bool) -> Iterator[Fi
     counts = label_counts(series)
     fault = None if forced or not is_text(series.dtype) else _junk(series, counts)
     if fault is not None:
-        yield error(
-            f"{where}: {fault}; mend it, or make the column a category with --category {name}", name
-        )
+        few = len(counts) <= _FEW_LEVELS
+        instead = f"make the column a category with --category {name}" if few else "leave it empty"
+        yield error(f"{where}: {fault}; mend it, or {instead}", name)
     elif len(counts) > MOST_LEVELS and text_kind(series, counts, forced) == "category":
         yield error(
             f'{where}: column "{name}" has {len(counts):,} levels, more than {MOST_LEVELS}; '

@@ -143,7 +143,16 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     by_lower = {other.lower(): other for other in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else None
+    if not found:
+        return None
+    is_other_number = _without_digits(found[0]) == _without_digits(name.lower())
+    if is_other_number and found[0] != name.lower():
+        return None  # gene_217 is not a misspelt gene_17
+    return by_lower[found[0]]
+
+
+def _without_digits(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())
 
 
 def shown(value: object) -> str:

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError
-from fedsparse.tables.findings import counted, listed
+from fedsparse.tables.findings import counted, joined, listed
 from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, is_text
 
 if TYPE_CHECKING:
@@ -149,9 +149,14 @@ def _header(content: bytes, separator: str, path: Path) -> list[str]:
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     if duplicates:
         raise DataError(
-            f"{path} has several columns named {listed(duplicates)}; give each a name of its own"
+            f"{path} has several columns named {listed(duplicates)} (columns "
+            f"{joined(_places(names, duplicates[0]))}); give each a name of its own"
         )
     return names
+
+
+def _places(names: Sequence[str], name: str) -> list[str]:
+    return [str(place) for place, other in enumerate(names, start=1) if other == name]
 
 
 def _check_rows(content: bytes, separator: str, width: int, path: Path) -> int:

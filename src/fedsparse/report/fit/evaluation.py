@@ -68,8 +68,9 @@ def _explanation(evaluation: Evaluation) -> str:
     if _methods(evaluation.scores) == ["federated"]:
         return text
     return (
-        f"{text} The federated model is learned by all sites together without sharing rows. Beside "
-        "it stand models that each site learns from its own rows, and one learned from all rows in "
+        f"{text} Scaling and the choice of features were done anew without those rows. The "
+        "federated model is learned by all sites together from sums over their rows. Beside it "
+        "stand models that each site learns from its own rows, and one learned from all rows in "
         "one place."
     )
 

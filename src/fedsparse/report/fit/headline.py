@@ -24,8 +24,7 @@ def headline(summary: FitSummary) -> str:
     'None of 12 features was chosen to predict “ldl”, learned from 1 site (80 rows).'
     """
     sentence = f"{_finding(summary)}, {_effort(summary)}."
-    baseline = _baseline(summary)
-    return f"{sentence} {baseline}" if baseline else sentence
+    return " ".join(filter(None, [sentence, _baseline(summary), _stable(summary)]))
 
 
 def _finding(summary: FitSummary) -> str:
@@ -62,7 +61,11 @@ def _effort(summary: FitSummary) -> str:
     effort = f"learned from {sites} ({rows})"
     if summary.history:
         effort += f" in {counted(summary.history[-1].round, 'round')}"
-    return f"{effort} without moving a row" if len(summary.sites) > 1 else effort
+    if len(summary.sites) == 1:
+        return effort
+    if summary.is_networked:
+        return f"{effort} without moving a row"
+    return f"{effort}, worked out in one place as if each had kept its rows"
 
 
 def _baseline(summary: FitSummary) -> str:
@@ -75,6 +78,20 @@ def _baseline(summary: FitSummary) -> str:
     ((name, count),) = counts.most_common(1)
     share = percent(count / counts.total())
     return f"Always answering {quoted(name)}, the most frequent class, would reach {share}."
+
+
+def _stable(summary: FitSummary) -> str:
+    """How many of the features would be chosen again."""
+    if summary.stability is None or not summary.model.features:
+        return ""
+    chosen = {feature.name for feature in summary.model.features}
+    stable = sum(
+        each.feature in chosen and each.frequency >= summary.stability.threshold
+        for each in summary.stability.features
+    )
+    share = percent(summary.stability.threshold)
+    some = "None is" if stable == 0 else "One is" if stable == 1 else f"{stable:,} are"
+    return f"{some} found again in at least {share} of random halves of the rows."
 
 
 def _metrics(summary: FitSummary) -> dict[str, float | None]:

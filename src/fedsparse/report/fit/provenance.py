@@ -9,8 +9,8 @@ GLOSSARY = {
     "activity of a gene. A column of categories gives one feature for each category.",
     "Coefficient": "The weight of a feature in the prediction: what the prediction's score gains "
     "when the feature rises by one unit. Features that were not chosen have the weight zero.",
-    "Site": "A place that holds rows, such as a hospital or a laboratory. Its rows stay there; "
-    "only sums over them are sent.",
+    "Site": "A place that holds rows, such as a hospital or a laboratory. Of its "
+    "rows, learning needs sums only.",
     "Round": "One question of the server to all sites, and their answers.",
     "Cross-validation": "Some rows are put aside, a model learns from the others, and is tested on "
     "those put aside; in turn, until every row was put aside once.",
