@@ -4,8 +4,6 @@ Name both in an app's ``pyproject.toml`` (see ``docs/federation.md``) to use it 
 deployed or simulated. `fedsparse federation` uses them, too.
 """
 
-import logging
-import sys
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message
@@ -13,6 +11,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fedsparse.clients.workers import available_threads
+from fedsparse.engines.flower.logs import show_log
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.engines.flower.outcome import train
 from fedsparse.engines.flower.policy import Policy, read_policy
@@ -47,17 +46,6 @@ def reply(message: Message, context: Context) -> Message:
     said = site.reply(payload_of(message), context.run_id)
     context.state[_MEMORY] = ConfigRecord(dict(site.memory()))
     return Message(content_of(said), reply_to=message)
-
-
-def show_log() -> None:
-    """Have what our log says printed, where Flower picks it up."""
-    log = logging.getLogger("fedsparse.federation")
-    if not log.handlers:
-        handler = logging.StreamHandler(sys.stdout)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-        log.propagate = False
 
 
 def _site_of(context: Context) -> Site:

@@ -37,9 +37,9 @@ class Mailbox:
         self._grid = grid
         self._seconds = seconds
 
-    def nodes(self) -> set[int]:
-        """Nodes that are online."""
-        return set(self._grid.get_node_ids())
+    def nodes(self) -> dict[int, str]:
+        """Nodes that are online, with the name that their key is registered for, if any."""
+        return {node.node_id: node.name for node in self._grid.get_nodes()}
 
     def post(self, payloads: Mapping[int, bytes], label: str) -> dict[int, str]:
         """Send bytes to nodes; gives the identity of each message that was accepted."""

@@ -29,7 +29,8 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
     refusals: list[str] = []
     greeted: dict[int, str] = {}
     for _ in pauses():
-        strangers = mailbox.nodes() - greeted.keys()
+        registered = mailbox.nodes()
+        strangers = registered.keys() - greeted.keys()
         hello = to_bytes(Hello(loss.name))
         # A node whose message was not accepted has just left; it is greeted when it is back.
         greeted |= mailbox.post(dict.fromkeys(sorted(strangers), hello), "hello")
@@ -38,7 +39,7 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
             node = waiting[identity]
             greeted[node] = ""
             try:
-                present[node] = _description(reply)
+                present[node] = _description(reply, registered.get(node, ""))
                 log.info("%s is here with %d rows", present[node].site, present[node].rows)
             except FederationError as error:
                 log.warning("a site does not take part: %s", error)
@@ -56,7 +57,17 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
     return dict(in_order)
 
 
-def _description(reply: bytes | Failure) -> Description:
+def _description(reply: bytes | Failure, registered: str) -> Description:
+    """What a site told, if it is the one that its key is registered for."""
+    description = _parsed(reply)
+    if registered and description.site != registered:
+        raise FederationError(
+            f"{description.site!r} has the key of {registered!r}; start it with --name {registered}"
+        )
+    return description
+
+
+def _parsed(reply: bytes | Failure) -> Description:
     if isinstance(reply, Failure):
         raise FederationError(reply.reason)
     try:

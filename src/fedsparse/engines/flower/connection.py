@@ -1,0 +1,285 @@
+"""A site's line to the server: Flower's Fleet API, without a program that the server could change.
+
+Flower's SuperNode runs the code of the app that a run brings along. Here it is the installed
+fedsparse that answers, whatever a run says it is: nothing that comes over the network is executed.
+The messages, their signatures and the authentication are Flower's own.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+from flwr.app import Error, Message
+from flwr.app.message import remove_content_from_message
+from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL, ErrorCode
+from flwr.common.serde import message_to_proto
+from flwr.proto.fleet_pb2 import (
+    ActivateNodeRequest,
+    DeactivateNodeRequest,
+    PullMessagesRequest,
+    PushMessagesRequest,
+    RegisterNodeFleetRequest,
+    UnregisterNodeFleetRequest,
+)
+from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
+from flwr.proto.message_pb2 import ObjectTree
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.heartbeat import HeartbeatSender
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_tree,
+    no_object_id_recompute,
+)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import (
+    make_confirm_message_received_fn_protobuf,
+    make_pull_object_fn_protobuf,
+    make_push_object_fn_protobuf,
+)
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectPushError,
+    pull_and_inflate_object_from_tree,
+    push_objects,
+)
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
+from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+from fedsparse.codec import WireError
+from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
+from fedsparse.engines.flower.site import Site
+from fedsparse.errors import FederationError, OptionError
+
+log = logging.getLogger("fedsparse.federation")
+
+LONGEST_REFUSAL = 20.0
+"""Seconds to go on trying when the server does not know the site: it may just have started."""
+
+_LONGEST_PAUSE = 10.0
+_OBJECT_SECONDS = 60.0
+
+_LINE_ERRORS = (httpx.HTTPError, ObjectPullError, ObjectPushError)
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach the server.
+
+    Attributes
+    ----------
+    address
+        ``host:port``.
+    authority
+        Certificate by which the server is known; None for a connection without protection.
+    key
+        File with the site's private key; None without protection.
+    """
+
+    address: str
+    authority: Path | None = None
+    key: Path | None = None
+
+
+def serve(
+    site: Site, access: Access, *, patience: float, poll: float, stop: threading.Event
+) -> None:
+    """Answer the server's messages until told to stop.
+
+    Parameters
+    ----------
+    site
+        Who answers.
+    access
+        Where the server is.
+    patience
+        Seconds without the server after which a FederationError ends it all.
+    poll
+        Seconds between two looks for a message.
+    stop
+        Set it to end.
+    """
+    keys = _keys(access)
+    last_contact = time.monotonic()
+    pause = poll
+    while not stop.is_set():
+        try:
+            with _line(access, keys) as line:
+                log.info("%s is connected to %s", site.name, access.address)
+                while not stop.is_set():
+                    is_busy = line.answer(site)
+                    last_contact, pause = time.monotonic(), poll
+                    if not is_busy:
+                        stop.wait(poll)
+        except _LINE_ERRORS as error:
+            _give_up_if_hopeless(site, access, error, time.monotonic() - last_contact, patience)
+            log.warning("%s lost the server (%s); trying again", site.name, _told(error))
+            stop.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+class _Line:
+    """A node's connection."""
+
+    def __init__(self, client: FleetHttpClient, node: Node) -> None:
+        self._client = client
+        self._node = node
+
+    def answer(self, site: Site) -> bool:
+        """Take one message and answer it; False if there is none."""
+        pulled = self._client.PullMessages(PullMessagesRequest(node=self._node))
+        if not pulled.messages_list:
+            return False
+        run = pulled.messages_list[0].metadata.run_id
+        message = self._received(pulled.message_object_trees[0], run)
+        began = time.monotonic()
+        reply = _reply(site, message)
+        try:
+            self._send(reply, time.monotonic() - began)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code >= 500 or error.response.status_code == 401:
+                raise
+            log.warning("%s answered too late: %s", site.name, _told(error))  # the run is over
+        return True
+
+    def heartbeat(self) -> bool:
+        """Say that the site is alive."""
+        request = SendNodeHeartbeatRequest(
+            node=self._node, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL
+        )
+        try:
+            return self._client.SendNodeHeartbeat(request).success
+        except httpx.HTTPError:
+            return False
+
+    def _received(self, tree: ObjectTree, run: int) -> Message:
+        message = pull_and_inflate_object_from_tree(
+            tree,
+            make_pull_object_fn_protobuf(self._client.PullObject, self._node, run),
+            make_confirm_message_received_fn_protobuf(
+                self._client.ConfirmMessageReceived, self._node, run
+            ),
+            return_type=Message,
+            max_time=_OBJECT_SECONDS,
+        )
+        message.metadata.__dict__["_message_id"] = tree.object_id
+        return message
+
+    def _send(self, reply: Message, seconds: float) -> None:
+        reply.metadata.__dict__["_message_id"] = reply.object_id
+        with no_object_id_recompute():
+            accepted = self._client.PushMessages(
+                PushMessagesRequest(
+                    node=self._node,
+                    messages_list=[message_to_proto(remove_content_from_message(reply))],
+                    message_object_trees=[get_object_tree(reply)],
+                    clientapp_runtime_list=[seconds],
+                )
+            )
+            push_objects(
+                get_all_nested_objects(reply),
+                make_push_object_fn_protobuf(
+                    self._client.PushObject,
+                    self._node,
+                    reply.metadata.run_id,
+                    accepted.session_id,
+                ),
+                object_ids_to_push=set(accepted.objects_to_push),
+            )
+
+
+KeyPair = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
+
+
+@contextmanager
+def _line(access: Access, keys: KeyPair) -> Iterator[_Line]:
+    """Connect, stay alive, and say goodbye."""
+    public = public_key_to_bytes(keys[1])
+    with FleetHttpClient.from_server_address(
+        access.address,
+        access.authority is None,
+        None if access.authority is None else str(access.authority),
+        interceptors=[
+            RuntimeVersionHttpInterceptor(component_name="SuperNode"),
+            NodeAuthHttpInterceptor(*keys),
+        ],
+    ) as client:
+        if access.key is None:
+            with suppress(httpx.HTTPStatusError):  # it is registered since an earlier connection
+                client.RegisterNode(RegisterNodeFleetRequest(public_key=public))
+        activated = client.ActivateNode(
+            ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
+        )
+        line = _Line(client, Node(node_id=activated.node_id))
+        heart = HeartbeatSender(line.heartbeat)
+        heart.start()
+        try:
+            yield line
+        finally:
+            heart.stop()
+            with suppress(httpx.HTTPError):
+                client.DeactivateNode(DeactivateNodeRequest(node_id=activated.node_id))
+                if access.key is None:
+                    client.UnregisterNode(UnregisterNodeFleetRequest(node_id=activated.node_id))
+
+
+def _reply(site: Site, message: Message) -> Message:
+    if message.metadata.message_type != MESSAGE_TYPE:
+        reason = "this site answers fedsparse and nothing else"
+        return Message(Error(ErrorCode.LOAD_CLIENT_APP_EXCEPTION, reason), reply_to=message)
+    try:
+        payload = payload_of(message)
+    except WireError as error:
+        reason = str(error)
+        return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message)
+    return Message(content_of(site.reply(payload, message.metadata.run_id)), reply_to=message)
+
+
+def _keys(access: Access) -> KeyPair:
+    if access.key is None:
+        return generate_key_pairs()
+    try:
+        private = load_ssh_private_key(access.key.read_bytes(), None)
+    except (ValueError, TypeError):
+        private = None
+    if not isinstance(private, ec.EllipticCurvePrivateKey):
+        raise OptionError(f"{access.key} is not a site's key; ask the server's administrator")
+    return private, private.public_key()
+
+
+def _give_up_if_hopeless(
+    site: Site, access: Access, error: Exception, seconds: float, patience: float
+) -> None:
+    """Raise what waiting will not mend."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        raise FederationError(
+            f"{access.address} is not the server that {access.authority} vouches for "
+            f"({_told(error)}); ask its administrator for the right folder"
+        ) from None
+    is_refusal = isinstance(error, httpx.HTTPStatusError) and error.response.status_code < 500
+    if is_refusal and seconds > min(LONGEST_REFUSAL, patience):
+        raise FederationError(
+            f"the server does not know {site.name} ({_told(error)}); have its administrator "
+            f"register the key {access.key}"
+        ) from None
+    if seconds > patience:
+        raise FederationError(
+            f"{access.address} was not reached for {seconds:.0f} s ({_told(error)}); start the "
+            "server, or check address and network"
+        ) from None
+
+
+def _told(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, httpx.HTTPStatusError):
+        with suppress(ValueError, KeyError, TypeError, httpx.ResponseNotRead):
+            return str(error.response.json()["detail"])
+        return f"status {error.response.status_code}"
+    return " ".join(str(error).split()) or type(error).__name__
