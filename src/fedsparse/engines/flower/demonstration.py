@@ -63,7 +63,9 @@ class Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in reversed(list(self.running)):
+        for process in self.running.values():
+            process.terminate()
+        for name in list(self.running):
             self.end(name)
 
     def start(self, name: str, *arguments: object) -> None:
