@@ -16,7 +16,7 @@ from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
 
 TARGET = "outcome"
-SECONDS = 120
+SECONDS = 240
 """Longest that a test waits for anything."""
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -66,7 +66,7 @@ class Federation:
             access = ["--keys", keys or self.folder.package_of(name)]
         self.programs.start(
             name, "site", "--data", table, *chosen, "--server", f"localhost:{port or self.port}",
-            "--poll", 0.1, *access, *more,
+            "--poll", 0.3, *access, *more,
         )  # fmt: skip
 
     def pid(self, name):

@@ -4,7 +4,6 @@ import itertools
 
 from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
-from flwr.supercore.task_identity import TaskIdentity
 
 from fedsparse.engines.flower.messages import content_of, payload_of
 from fedsparse.engines.flower.policy import Policy
@@ -17,7 +16,6 @@ class Nodes(Grid):
 
     def __init__(self, nodes):
         self.nodes = dict(nodes)
-        TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self._numbers = itertools.count(1)
         self._replies = {}
 

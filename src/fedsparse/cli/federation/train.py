@@ -93,6 +93,7 @@ def train(
     """
     need_flower()
     from fedsparse.engines.flower.folder import ServerFolder
+    from fedsparse.engines.flower.report import write_report
     from fedsparse.engines.flower.submission import Address, submit
     from fedsparse.engines.flower.training import Training
 
@@ -110,4 +111,5 @@ def train(
     else:
         place.check()
     submit(training, place, Address(port, insecure), tell=typer.echo)
-    typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
+    report = write_report(out, training)
+    typer.echo(f"Model:  {out / 'model.json'}\nReport: {report}")

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Error, Message
 from flwr.app.message import remove_content_from_message
 from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL, ErrorCode
-from flwr.common.serde import message_to_proto
+from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto.fleet_pb2 import (
     ActivateNodeRequest,
     DeactivateNodeRequest,
@@ -45,16 +46,16 @@ from flwr.supercore.inflatable.inflatable_protobuf_utils import (
 from flwr.supercore.inflatable.inflatable_utils import (
     ObjectPullError,
     ObjectPushError,
-    pull_and_inflate_object_from_tree,
+    pull_objects,
     push_objects,
 )
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from fedsparse.codec import WireError
-from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
+from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_in
 from fedsparse.engines.flower.site import Site
 from fedsparse.errors import FederationError, OptionError
 
@@ -65,6 +66,7 @@ LONGEST_REFUSAL = 20.0
 
 _LONGEST_PAUSE = 10.0
 _OBJECT_SECONDS = 60.0
+_SHORT_PAUSE = 0.05
 
 _LINE_ERRORS = (httpx.HTTPError, ObjectPullError, ObjectPushError)
 
@@ -131,18 +133,21 @@ class _Line:
     def __init__(self, client: FleetHttpClient, node: Node) -> None:
         self._client = client
         self._node = node
+        self._pool = ThreadPoolExecutor(1)
 
     def answer(self, site: Site) -> bool:
         """Take one message and answer it; False if there is none."""
         pulled = self._client.PullMessages(PullMessagesRequest(node=self._node))
         if not pulled.messages_list:
             return False
-        run = pulled.messages_list[0].metadata.run_id
-        message = self._received(pulled.message_object_trees[0], run)
+        message = message_from_proto(pulled.messages_list[0])
+        payload = self._payload(message, pulled.message_object_trees[0])
         began = time.monotonic()
-        reply = _reply(site, message)
+        received = self._pool.submit(self._confirm, message)  # takes a trip of its own
+        reply = _reply(site, message, payload)
         try:
             self._send(reply, time.monotonic() - began)
+            received.result()
         except httpx.HTTPStatusError as error:
             if error.response.status_code >= 500 or error.response.status_code == 401:
                 raise
@@ -159,18 +164,33 @@ class _Line:
         except httpx.HTTPError:
             return False
 
-    def _received(self, tree: ObjectTree, run: int) -> Message:
-        message = pull_and_inflate_object_from_tree(
-            tree,
-            make_pull_object_fn_protobuf(self._client.PullObject, self._node, run),
-            make_confirm_message_received_fn_protobuf(
-                self._client.ConfirmMessageReceived, self._node, run
-            ),
-            return_type=Message,
-            max_time=_OBJECT_SECONDS,
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown(wait=False)
+
+    def _payload(self, message: Message, tree: ObjectTree) -> bytes | None:
+        """Our bytes of a message, None if it is not ours.
+
+        Flower keeps a message as a tree of objects; ours has one leaf, and only that is fetched.
+        """
+        leaf = tree
+        while len(leaf.children) == 1:
+            leaf = leaf.children[0]
+        if message.metadata.message_type != MESSAGE_TYPE or leaf.children:
+            return None
+        pull = make_pull_object_fn_protobuf(
+            self._client.PullObject, self._node, message.metadata.run_id
         )
-        message.metadata.__dict__["_message_id"] = tree.object_id
-        return message
+        contents = pull_objects(
+            [leaf.object_id], pull, max_time=_OBJECT_SECONDS, initial_backoff=_SHORT_PAUSE
+        )
+        return payload_in(contents[leaf.object_id])
+
+    def _confirm(self, message: Message) -> None:
+        confirm = make_confirm_message_received_fn_protobuf(
+            self._client.ConfirmMessageReceived, self._node, message.metadata.run_id
+        )
+        confirm(message.metadata.message_id)
 
     def _send(self, reply: Message, seconds: float) -> None:
         reply.metadata.__dict__["_message_id"] = reply.object_id
@@ -183,16 +203,25 @@ class _Line:
                     clientapp_runtime_list=[seconds],
                 )
             )
-            push_objects(
-                get_all_nested_objects(reply),
-                make_push_object_fn_protobuf(
-                    self._client.PushObject,
-                    self._node,
-                    reply.metadata.run_id,
-                    accepted.session_id,
-                ),
-                object_ids_to_push=set(accepted.objects_to_push),
+            objects = get_all_nested_objects(reply)
+            push = make_push_object_fn_protobuf(
+                self._client.PushObject, self._node, reply.metadata.run_id, accepted.session_id
             )
+            push_objects(
+                objects,
+                push,
+                object_ids_to_push=set(accepted.objects_to_push),
+                max_concurrent_pushes=len(objects),
+            )
+
+
+class _ShortHeaders:
+    """Interceptor that leaves out headers which say nothing here: each request repeats them."""
+
+    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
+        for name in ("accept-encoding", "connection", "user-agent"):
+            del context.request.headers[name]
+        return call_next(context)
 
 
 KeyPair = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
@@ -207,6 +236,7 @@ def _line(access: Access, keys: KeyPair) -> Iterator[_Line]:
         access.authority is None,
         None if access.authority is None else str(access.authority),
         interceptors=[
+            _ShortHeaders(),
             RuntimeVersionHttpInterceptor(component_name="SuperNode"),
             NodeAuthHttpInterceptor(*keys),
         ],
@@ -224,27 +254,24 @@ def _line(access: Access, keys: KeyPair) -> Iterator[_Line]:
             yield line
         finally:
             heart.stop()
+            line.close()
             with suppress(httpx.HTTPError):
                 client.DeactivateNode(DeactivateNodeRequest(node_id=activated.node_id))
                 if access.key is None:
                     client.UnregisterNode(UnregisterNodeFleetRequest(node_id=activated.node_id))
 
 
-def _reply(site: Site, message: Message) -> Message:
-    if message.metadata.message_type != MESSAGE_TYPE:
+def _reply(site: Site, message: Message, payload: bytes | None) -> Message:
+    if payload is None:
         reason = "this site answers fedsparse and nothing else"
         return Message(Error(ErrorCode.LOAD_CLIENT_APP_EXCEPTION, reason), reply_to=message)
-    try:
-        payload = payload_of(message)
-    except WireError as error:
-        reason = str(error)
-        return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason), reply_to=message)
     return Message(content_of(site.reply(payload, message.metadata.run_id)), reply_to=message)
 
 
 def _keys(access: Access) -> KeyPair:
     if access.key is None:
-        return generate_key_pairs()
+        passing = ec.generate_private_key(ec.SECP256R1())
+        return passing, passing.public_key()
     try:
         private = load_ssh_private_key(access.key.read_bytes(), None)
     except (ValueError, TypeError):

@@ -13,6 +13,7 @@ import numpy as np
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
+from fedsparse.engines.flower.report import write_report
 from fedsparse.engines.flower.submission import Address, submit
 from fedsparse.engines.flower.tables import read_table
 from fedsparse.engines.flower.training import Training
@@ -49,6 +50,7 @@ def demonstrate(out: Path, rounds: int, tell: Callable[[str], None]) -> None:
                 "--server", f"localhost:{port}", "--keys", folder.package_of(name),
             )  # fmt: skip
         submit(training, folder, Address(port), tell)
+    tell(f"Report: {write_report(out / 'trained', training)}")
     tell(_comparison(training, tables))
 
 

@@ -147,7 +147,8 @@ class FlowerEngine(Engine):
         return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
     def close(self) -> None:
-        """Nothing is held: the grid is Flower's."""
+        """Look for replies no more; the grid is Flower's."""
+        self._mailbox.close()
 
     def _collect(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
         """Answers by place: all, or those that came in time."""
@@ -163,7 +164,7 @@ class FlowerEngine(Engine):
             if not missing:
                 return answers
             if all(member.is_absent for member in missing) or waited > self._conduct.round_seconds:
-                self._mark_absent(missing, waited)
+                self._mark_absent(missing)
                 is_enough = len(answers) >= min(self._conduct.fewest, len(asked))
                 if is_enough and self._conduct.if_absent == "continue":
                     return answers
@@ -198,10 +199,12 @@ class FlowerEngine(Engine):
         """Take in replies to this question, and note who replied to an earlier one."""
         waiting = self._waiting()
         for identity, reply in self._mailbox.replies(waiting).items():
+            if identity not in waiting:
+                continue  # it was given up, and now it came
             member = waiting[identity]
             question, _ = member.pending.pop(identity)
             if isinstance(reply, Failure):
-                self._mark_absent([member], 0.0, reply.reason)
+                self._mark_absent([member], reply.reason)
                 continue
             member.bytes_up += len(reply)
             if member.is_absent:
@@ -241,12 +244,10 @@ class FlowerEngine(Engine):
         log.warning("%s takes no further part: %s", member.name, reason)
         member.excluded = reason
 
-    def _mark_absent(
-        self, members: Sequence[Member], waited: float, reason: str | None = None
-    ) -> None:
+    def _mark_absent(self, members: Sequence[Member], reason: str | None = None) -> None:
+        told = reason or f"no answer within {self._conduct.round_seconds:g} s"
         for member in members:
             if not member.is_absent:
-                told = reason or f"no answer within {waited:.0f} s"
                 log.warning("%s is absent: %s", member.name, told)
                 member.is_absent = True
 

@@ -28,3 +28,18 @@ def payload_of(message: Message) -> bytes:
     if not isinstance(payload, bytes):
         raise WireError("The message is not one of fedsparse.")
     return payload
+
+
+def payload_in(stored: bytes) -> bytes | None:
+    """The bytes in a record as Flower stores it, None if it is no record of ours.
+
+    Examples
+    --------
+    >>> payload_in(content_of(b"hello")["fedsparse"].deflate())
+    b'hello'
+    """
+    try:
+        payload = ConfigRecord.inflate(stored).get(_KEY)
+    except Exception:  # whatever was sent: Flower's parsers raise many kinds of errors
+        return None
+    return payload if isinstance(payload, bytes) else None

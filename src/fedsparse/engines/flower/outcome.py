@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,17 @@ def train(grid: Grid, training: Training) -> Result:
     try:
         engine = FlowerEngine(grid, training.problem(), training.conduct())
         log.info("training on %d sites: %s", len(engine.names), ", ".join(engine.names))
-        result = run_on(
-            engine,
-            training.algorithm(),
-            rounds=training.rounds,
-            seed=training.seed,
-            evaluate_every=training.evaluate_every,
-            checkpoint=None if folder is None else folder / CHECKPOINT,
-            every=1,
-            on_round=_told_by(training.rounds),
-        )
+        with closing(engine):
+            result = run_on(
+                engine,
+                training.algorithm(),
+                rounds=training.rounds,
+                seed=training.seed,
+                evaluate_every=training.evaluate_every,
+                checkpoint=None if folder is None else folder / CHECKPOINT,
+                every=1,
+                on_round=_told_by(training.rounds),
+            )
     except KNOWN_ERRORS as error:
         _write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
         raise

@@ -36,7 +36,7 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
         greeted |= mailbox.post(dict.fromkeys(sorted(strangers), hello), "hello")
         waiting = {identity: node for node, identity in greeted.items() if identity}
         for identity, reply in mailbox.replies(waiting).items():
-            node = waiting[identity]
+            node = waiting[identity]  # every greeting is waited for until it is answered
             greeted[node] = ""
             try:
                 present[node] = _description(reply, registered.get(node, ""))
