@@ -3,6 +3,7 @@
 import re
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
@@ -33,6 +34,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._streams = []
+        self._sockets = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -40,6 +42,8 @@ class Proxy:
 
     def __exit__(self, *_):
         self._listener.close()
+        for end in self._sockets:
+            _close(end)
 
     @property
     def bytes_up(self):
@@ -71,6 +75,7 @@ class Proxy:
             except OSError:
                 return
             far = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [near, far]
             up, down = bytearray(), bytearray()
             self._streams.append((up, down))
             for source, sink, kept in ((near, far, up), (far, near, down)):
@@ -85,12 +90,14 @@ def _pump(source, sink, kept):
     except OSError:
         pass
     finally:
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
+        _close(source)
+        _close(sink)
+
+
+def _close(end):
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()
 
 
 def _messages(stream):

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ def overheard(tmp_path_factory):
     root = tmp_path_factory.mktemp("bytes")
     random = np.random.default_rng(0)
     tables, proxies = {}, {}
-    with Federation(root, SITES, insecure=True) as federation:
+    with ExitStack() as stack:
+        federation = stack.enter_context(Federation(root, SITES, insecure=True))
         for name in SITES:
             rows = sparse.random_array((ROWS, WIDTH), density=0.002, rng=random, format="lil")
             rows[0, WIDTH - 1] = 0.123456789  # all sites know the last column
@@ -31,7 +33,7 @@ def overheard(tmp_path_factory):
             targets = random.standard_normal(ROWS)
             tables[name] = (rows, targets)
             path = write_table(root / f"{name}.libsvm", rows, targets)
-            proxies[name] = Proxy(federation.port)
+            proxies[name] = stack.enter_context(Proxy(federation.port))
             federation.start_site(name, path, port=proxies[name].port)
         run = federation.train(
             sparsity=TAU, sites=2, rounds=ROUNDS, step_size=0.1, evaluate_every=ROUNDS

@@ -1,6 +1,7 @@
 """The server's side: results of one process, whatever sites do."""
 
 import logging
+import time
 
 import numpy as np
 import pytest
@@ -303,12 +304,10 @@ class TestFaults:
         assert absent[-1] == absent[-2]
 
     def test_a_silent_site_holds_up_only_one_round(self):
-        engine = self.poisoned(lambda payload, said: None, round_seconds=0.3)
-        import time
-
+        engine = self.poisoned(lambda payload, said: None, round_seconds=2.0)
         began = time.perf_counter()
-        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=10)
-        assert time.perf_counter() - began < 5 * 0.3
+        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=20)
+        assert time.perf_counter() - began < 10 * 2.0
 
     def test_too_few_answers_end_the_run_and_keep_what_was_reached(self, tmp_path):
         path = tmp_path / "run.npz"

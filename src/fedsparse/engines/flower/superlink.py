@@ -8,6 +8,7 @@ other two answer this machine alone.
 import ipaddress
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -33,7 +34,7 @@ from fedsparse.errors import OptionError
 
 log = logging.getLogger("fedsparse.federation")
 
-FOR_SITES = "/v1/fleet/"
+FOR_SITES = re.compile(r"/v1/fleet/[a-z-]+")
 """Paths of the API that other machines may use."""
 
 _START_SECONDS = 60.0
@@ -83,7 +84,7 @@ class LocalControl:
             await self._app(scope, receive, send)
 
     def _is_allowed(self, scope: Scope) -> bool:
-        if scope["path"].startswith(FOR_SITES):
+        if FOR_SITES.fullmatch(scope["path"]):
             return True
         client, server = scope.get("client"), scope.get("server")
         if client is None or server is None:
