@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,13 @@ class Federation:
 
     def log(self, name):
         return (self.root / f"{name}.log").read_text()
+
+    def wait_for_log(self, name, part):
+        """Wait until a site or the server has said something."""
+        end = time.monotonic() + SECONDS
+        while part not in self.log(name):
+            assert time.monotonic() < end, self.log(name)
+            time.sleep(0.1)
 
     def train(self, **options):
         """Start training; gives a `Run` to follow."""

@@ -1,6 +1,5 @@
 """What crosses the sockets, beside what is counted; and what never crosses them."""
 
-import json
 import struct
 from contextlib import ExitStack
 
@@ -14,13 +13,26 @@ from tests.cli.federation.proxies import Proxy
 pytestmark = pytest.mark.slow
 
 SITES = ("aachen", "bari")
-WIDTH, TAU, ROUNDS, ROWS = 150_360, 200, 6, 30
+WIDTH, TAU, ROWS = 150_360, 200, 30
+ROUNDS = (2, 8)
 LIMIT = 8_000
+
+
+def on_the_wire(proxy):
+    """Bytes down and up beyond idle polling."""
+    busy = [exchange for exchange in proxy.exchanges() if not exchange.is_idle]
+    return np.array([sum(own.bytes_down for own in busy), sum(own.bytes_up for own in busy)])
+
+
+def counted(run, site):
+    """Bytes down and up of the messages' content."""
+    own = next(own for own in run.outcome["sites"] if own["name"] == site)
+    return np.array([own["bytes_down"], own["bytes_up"]])
 
 
 @pytest.fixture(scope="module")
 def overheard(tmp_path_factory):
-    """A finished run without TLS, each site behind a proxy of its own."""
+    """Two runs without TLS that differ in their rounds, each site behind a proxy of its own."""
     root = tmp_path_factory.mktemp("bytes")
     random = np.random.default_rng(0)
     tables, proxies = {}, {}
@@ -29,34 +41,34 @@ def overheard(tmp_path_factory):
         for name in SITES:
             rows = sparse.random_array((ROWS, WIDTH), density=0.002, rng=random, format="lil")
             rows[0, WIDTH - 1] = 0.123456789  # all sites know the last column
-            rows = rows.tocsr()
-            targets = random.standard_normal(ROWS)
-            tables[name] = (rows, targets)
-            path = write_table(root / f"{name}.libsvm", rows, targets)
+            tables[name] = (rows.tocsr(), random.standard_normal(ROWS))
+            path = write_table(root / f"{name}.libsvm", *tables[name])
             proxies[name] = stack.enter_context(Proxy(federation.port))
             federation.start_site(name, path, port=proxies[name].port)
-        run = federation.train(
-            sparsity=TAU, sites=2, rounds=ROUNDS, step_size=0.1, evaluate_every=ROUNDS
-        )
-        assert run.finish() == 0, run.text
-    return run, tables, proxies
-
-
-def busy(proxy):
-    return [exchange for exchange in proxy.exchanges() if not exchange.is_idle]
+        for name in SITES:
+            federation.wait_for_log(name, "is connected")
+        before = {name: on_the_wire(proxy) for name, proxy in proxies.items()}
+        runs = []
+        for rounds in ROUNDS:
+            run = federation.train(
+                sparsity=TAU, sites=2, rounds=rounds, step_size=0.1, evaluate_every=rounds
+            )
+            assert run.finish() == 0, run.text
+            wire = {name: on_the_wire(proxy) for name, proxy in proxies.items()}
+            runs.append({n: (wire[n] - before[n], counted(run, n)) for n in SITES})
+            before = wire
+    return runs, tables, proxies
 
 
 @pytest.mark.parametrize("site", SITES)
 def test_a_round_takes_less_than_8_kilobytes_each_way_beyond_idle_polling(overheard, site):
-    run, _, proxies = overheard
-    down = sum(exchange.bytes_down for exchange in busy(proxies[site]))
-    up = sum(exchange.bytes_up for exchange in busy(proxies[site]))
-    counted = next(own for own in run.outcome["sites"] if own["name"] == site)
-    print(json.dumps({"down": down / ROUNDS, "up": up / ROUNDS, "counted": counted}))
-    assert down / ROUNDS < LIMIT
-    assert up / ROUNDS < LIMIT
-    assert counted["bytes_down"] <= down
-    assert counted["bytes_up"] <= up
+    (few, many), _, _ = overheard
+    rounds = ROUNDS[1] - ROUNDS[0]
+    pairs = zip(few[site], many[site], strict=True)
+    wire, content = ((later - sooner) / rounds for sooner, later in pairs)
+    print(f"{site}: {wire} bytes down and up a round on the wire, {content} of content")
+    assert (wire < LIMIT).all()
+    assert (content < wire).all()
 
 
 @pytest.mark.parametrize("site", SITES)

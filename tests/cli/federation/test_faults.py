@@ -38,9 +38,20 @@ def federation(tmp_path_factory):
         yield running
 
 
-def add(federation, name, columns=None, width=8):
-    table = write_table(federation.root / f"{name}.csv", *rows_of(9, width), columns)
-    federation.start_site(name, table)
+@pytest.fixture
+def add(federation):
+    """Adds a site for the time of a test."""
+
+    def start_site(name, columns=None):
+        table = write_table(federation.root / f"{name}.csv", *rows_of(9), columns)
+        federation.start_site(name, table)
+        federation.wait_for_log(name, "is connected")
+
+    yield start_site
+    for name in ODD:
+        if name in federation.programs.running:
+            federation.kill(name, signal.SIGCONT)
+            federation.programs.end(name)
 
 
 def start(federation, **options):
@@ -51,8 +62,8 @@ def start(federation, **options):
     return federation.train(**options)
 
 
-def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation):
-    add(federation, "killed")
+def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
+    add("killed")
     run = start(federation, rounds=8)
     run.until("round 2 of 8")
     federation.kill("killed")
@@ -62,8 +73,8 @@ def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation):
     assert [own["absent"] for own in run.outcome["sites"]] == [False, False, True]
 
 
-def test_a_site_that_hangs_is_left_out_and_comes_back(federation):
-    add(federation, "hanging")
+def test_a_site_that_hangs_is_left_out_and_comes_back(federation, add):
+    add("hanging")
     run = start(federation)
     run.until("round 2 of 40")
     federation.kill("hanging", signal.SIGSTOP)
@@ -74,7 +85,6 @@ def test_a_site_that_hangs_is_left_out_and_comes_back(federation):
     run.process.send_signal(signal.SIGINT)
     assert run.finish() == 130, run.text
     assert run.lines[-1] == "fedsparse: stopped\n"
-    federation.programs.end("hanging")
 
 
 def test_a_site_that_sends_nan_is_excluded_by_name(federation):
@@ -99,9 +109,9 @@ def test_a_site_that_sends_nan_is_excluded_by_name(federation):
     assert np.isfinite(run.model["objective"])
 
 
-def test_columns_that_do_not_match_are_listed_before_any_round(federation):
+def test_columns_that_do_not_match_are_listed_before_any_round(federation, add):
     columns = [f"gene {place}" for place in range(7)] + ["gnee 7"]
-    add(federation, "mismatched", columns)
+    add("mismatched", columns)
     run = start(federation)
     assert run.finish() == 2
     assert run.lines[-1] == (
@@ -109,7 +119,6 @@ def test_columns_that_do_not_match_are_listed_before_any_round(federation):
         'has "gnee 7"; make them the same at all sites\n'
     )
     assert "round 0" not in run.text
-    federation.programs.end("mismatched")
 
 
 def site_alone(federation, keys, name, *more):

@@ -194,6 +194,16 @@ class TestAgreementBeforeTraining:
         with pytest.raises(FederationError, match="4 sites were expected and 3 came: aachen, bari"):
             engine_on(grid_of(sites), sites=4)
 
+    def test_more_sites_than_expected_are_not_chosen_from(self):
+        sites = sites_of(clients_for("squared"))
+        with pytest.raises(FederationError, match=r"3 sites were expected and 4 came: .*--sites 4"):
+            engine_on(grid_of(sites), sites=3)
+
+    def test_a_node_that_says_nothing_is_waited_for_as_in_a_round(self):
+        grid = grid_of(sites_of(clients_for("squared")))
+        grid.nodes[99] = lambda payload: None
+        assert engine_on(grid, sites=4, round_seconds=0.05).names == NAMES
+
     @pytest.mark.parametrize(
         "said",
         [b"", b"garbage", payloads.to_bytes(payloads.Described({"site": "x", "rows": -1}))],

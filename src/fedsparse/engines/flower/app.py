@@ -54,19 +54,20 @@ def _site_of(context: Context) -> Site:
     In Flower's simulation ``data`` comes with the run and is a folder; each partition takes a file.
     """
     path = _file_of(context)
-    config = {**context.run_config, **context.node_config}
-    target, policy = config.get("target"), config.get("policy")
+    own = context.node_config
+    target = str(own.get("target", context.run_config.get("target", "")))
+    policy = own.get("policy")
     return Site(
-        str(context.node_config.get("name", path.stem)),
-        read_table(path, None if target is None else str(target)),
+        str(own.get("name", path.stem)),
+        read_table(path, target or None),
         Policy() if policy is None else read_policy(Path(str(policy))),
         available_threads(),
     )
 
 
 def _file_of(context: Context) -> Path:
-    data = context.node_config.get("data", context.run_config.get("data"))
-    if data is None:
+    data = context.node_config.get("data", context.run_config.get("data", ""))
+    if not data:
         raise OptionError(
             "this site has no data; start its SuperNode with --node-config 'data=\"FILE\"'"
         )

@@ -219,7 +219,7 @@ class _ShortHeaders:
     """Interceptor that leaves out headers which say nothing here: each request repeats them."""
 
     def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
-        for name in ("accept-encoding", "connection", "user-agent"):
+        for name in ("accept", "accept-encoding", "connection", "user-agent"):
             del context.request.headers[name]
         return call_next(context)
 

@@ -19,42 +19,71 @@ log = logging.getLogger("fedsparse.federation")
 def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Description]:
     """Wait for the sites and have them describe their tables.
 
+    A node that is online and silent is waited for no longer than for an answer in a round.
+
     Returns
     -------
     dict
         Descriptions by node, in the order of the sites' names.
     """
-    end = time.monotonic() + conduct.longest_wait
-    present: dict[int, Description] = {}
-    refusals: list[str] = []
-    greeted: dict[int, str] = {}
+    began = time.monotonic()
+    call = _Call(mailbox, to_bytes(Hello(loss.name)))
     for _ in pauses():
-        registered = mailbox.nodes()
-        strangers = registered.keys() - greeted.keys()
-        hello = to_bytes(Hello(loss.name))
-        # A node whose message was not accepted has just left; it is greeted when it is back.
-        greeted |= mailbox.post(dict.fromkeys(sorted(strangers), hello), "hello")
-        waiting = {identity: node for node, identity in greeted.items() if identity}
-        for identity, reply in mailbox.replies(waiting).items():
-            node = waiting[identity]  # every greeting is waited for until it is answered
-            greeted[node] = ""
+        call.look()
+        waited = time.monotonic() - began
+        is_settled = not call.silent or waited > conduct.round_seconds
+        if is_settled and len(call.present) + len(call.refusals) >= conduct.sites:
+            break
+        if waited > conduct.longest_wait:
+            break
+    in_order = sorted(call.present.items(), key=lambda entry: entry[1].site)
+    _check_names([description.site for _, description in in_order])
+    _check_number(call, conduct)
+    return dict(in_order)
+
+
+class _Call:
+    """Who has been greeted and what they said."""
+
+    def __init__(self, mailbox: Mailbox, hello: bytes) -> None:
+        self._mailbox = mailbox
+        self._hello = hello
+        self._greeted: set[int] = set()
+        self.silent: dict[str, int] = {}
+        self.present: dict[int, Description] = {}
+        self.refusals: list[str] = []
+
+    def look(self) -> None:
+        """Greet those who are new, and hear what others reply."""
+        registered = self._mailbox.nodes()
+        new = sorted(registered.keys() - self._greeted)
+        posted = self._mailbox.post(dict.fromkeys(new, self._hello), "hello")
+        self._greeted |= posted.keys()
+        self.silent |= {identity: node for node, identity in posted.items()}
+        for identity, reply in self._mailbox.replies(self.silent).items():
+            node = self.silent.pop(identity)
             try:
-                present[node] = _description(reply, registered.get(node, ""))
-                log.info("%s is here with %d rows", present[node].site, present[node].rows)
+                own = self.present[node] = _description(reply, registered.get(node, ""))
+                log.info("%s is here with %d rows", own.site, own.rows)
             except FederationError as error:
                 log.warning("a site does not take part: %s", error)
-                refusals.append(str(error))
-        if len(present) >= conduct.sites:
-            break
-        if time.monotonic() > end:
-            raise _too_few(present, refusals, conduct)
-        if len(refusals) > 0 and len(present) + len(refusals) >= conduct.sites:
-            if len(present) < conduct.fewest:
-                raise _too_few(present, refusals, conduct)
-            break
-    in_order = sorted(present.items(), key=lambda entry: entry[1].site)
-    _check_names([description.site for _, description in in_order])
-    return dict(in_order)
+                self.refusals.append(str(error))
+
+
+def _check_number(call: _Call, conduct: Conduct) -> None:
+    there = ", ".join(sorted(own.site for own in call.present.values())) or "none"
+    count = len(call.present)
+    if count > conduct.sites:
+        raise FederationError(
+            f"{conduct.sites} sites were expected and {count} came: {there}; say --sites {count}, "
+            "or stop those that are not meant to take part"
+        )
+    if count < conduct.fewest:
+        said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
+        raise FederationError(
+            f"{conduct.sites} sites were expected and {count} came: {there}{said}; "
+            "start the others or lower --sites"
+        )
 
 
 def _description(reply: bytes | Failure, registered: str) -> Description:
@@ -79,17 +108,6 @@ def _parsed(reply: bytes | Failure) -> Description:
     except (WireError, ValidationError):
         pass
     raise FederationError("its description is malformed; install the same release of fedsparse")
-
-
-def _too_few(
-    present: dict[int, Description], refusals: list[str], conduct: Conduct
-) -> FederationError:
-    there = ", ".join(sorted(own.site for own in present.values())) or "none"
-    said = f" (refused: {'; '.join(refusals)})" if refusals else ""
-    return FederationError(
-        f"{conduct.sites} sites were expected and {len(present)} came: {there}{said}; "
-        "start the others or lower --sites"
-    )
 
 
 def _check_names(names: list[str]) -> None:

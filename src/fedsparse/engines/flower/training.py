@@ -50,6 +50,10 @@ class Training(BaseModel):
     round_seconds: Annotated[float, Field(gt=0.0)] = 120.0
     longest_wait: Annotated[float, Field(gt=0.0)] = 3600.0
     minimum_rows: Count = 5
+    data: str = ""
+    """In Flower's simulation, the folder with a table for each site; else sites have their own."""
+    target: str = ""
+    """In Flower's simulation, the column to predict."""
     out: str = ""
     """Folder for the results; nothing is written without one."""
     resume: bool = False
