@@ -31,7 +31,8 @@ def main() -> int:
         return 0
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
-        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}, rounds, federation")
+        known = ", ".join([*BENCHMARKS, "rounds", "federation"])
+        print(f"unknown benchmark {unknown[0]!r}; there are {known}")
         return 2
     for name in chosen:
         BENCHMARKS[name]()

@@ -65,9 +65,9 @@ def assert_same_model(out, clients):
     }
 
 
-def run_app(app, connection, environment):
+def run_app(app, environment, *options):
     done = subprocess.run(
-        [program("flwr"), "run", app, connection, "--stream"],
+        [program("flwr"), "run", app, "plain", "--stream", *options],
         env=environment,
         capture_output=True,
         text=True,
@@ -76,42 +76,50 @@ def run_app(app, connection, environment):
     return done.stdout + done.stderr
 
 
-def test_superlink_and_supernodes_of_flower_run_the_app(tmp_path):
-    clients = tables_in(tmp_path / "tables")
-    environment = os.environ | flower_environment(tmp_path / "flower")
+@pytest.fixture
+def link(tmp_path):
+    """A SuperLink of Flower's own, how to start more beside it, and its port."""
     port = free_port()
+    environment = os.environ | flower_environment(tmp_path / "flower")
     (tmp_path / "flower").mkdir()
     (tmp_path / "flower" / "config.toml").write_text(
         f'[superlink.plain]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
     )
+    with ExitStack() as stack:
+
+        def begin(*options):
+            command = ["flower-superlink", "--insecure", "--port", port]
+            command += ["--disable-runtime-dependency-installation", *options]
+            start(stack, command, environment)
+            wait_for_port(port)
+
+        yield stack, begin, port, environment
+
+
+def test_superlink_and_supernodes_of_flower_run_the_app(tmp_path, link):
+    stack, begin, port, environment = link
+    clients = tables_in(tmp_path / "tables")
     out = tmp_path / "trained"
     app = write_app(tmp_path / "app", training_to(out, round_seconds=60.0))
-    with ExitStack() as stack:
-        link = ["flower-superlink", "--insecure", "--port", port]
-        start(stack, [*link, "--disable-runtime-dependency-installation"], environment)
-        wait_for_port(port)
-        for name in SITES:
-            table = tmp_path / "tables" / f"{name}.csv"
-            config = f'data="{table}" target="{TARGET}" name="{name}"'
-            node = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}"]
-            more = ["--port", free_port(), "--node-config", config]
-            start(stack, [*node, *more], environment)
-        text = run_app(app, "plain", environment)
-        assert (out / "model.json").exists(), text
+    begin()
+    for name in SITES:
+        table = tmp_path / "tables" / f"{name}.csv"
+        config = f'data="{table}" target="{TARGET}" name="{name}"'
+        node = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}"]
+        start(stack, [*node, "--port", free_port(), "--node-config", config], environment)
+    text = run_app(app, environment)
+    assert (out / "model.json").exists(), text
     assert_same_model(out, clients)
 
 
-def test_flowers_simulation_runs_the_app(tmp_path):
+def test_flowers_simulation_runs_the_app(tmp_path, link):
     pytest.importorskip("ray", reason="Flower's simulation is not installed: flwr[simulation]")
+    _, begin, _, environment = link
     clients = tables_in(tmp_path / "tables")
-    environment = os.environ | flower_environment(tmp_path / "flower")
-    (tmp_path / "flower").mkdir()
-    (tmp_path / "flower" / "config.toml").write_text(
-        "[superlink.simulation]\noptions.num-supernodes = 2\n"
-    )
     out = tmp_path / "trained"
     data = str(tmp_path / "tables")
     app = write_app(tmp_path / "app", training_to(out, data=data, target=TARGET))
-    text = run_app(app, "simulation", environment)
+    begin("--simulation")
+    text = run_app(app, environment, "--federation-config", "num-supernodes=2")
     assert (out / "model.json").exists(), text
     assert_same_model(out, clients)
