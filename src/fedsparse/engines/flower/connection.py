@@ -61,8 +61,9 @@ from fedsparse.errors import FederationError, OptionError
 
 log = logging.getLogger("fedsparse.federation")
 
-LONGEST_REFUSAL = 20.0
-"""Seconds to go on trying when the server does not know the site: it may just have started."""
+LONGEST_REFUSAL = 90.0
+"""Seconds to go on trying when the server refuses the site: it may just have started, or take the
+site for still connected after a crash, which Flower does for a minute."""
 
 _LONGEST_PAUSE = 10.0
 _OBJECT_SECONDS = 60.0
@@ -134,6 +135,7 @@ class _Line:
         self._client = client
         self._node = node
         self._pool = ThreadPoolExecutor(1)
+        self._last: Message | None = None
 
     def answer(self, site: Site) -> bool:
         """Take one message and answer it; False if there is none."""
@@ -142,12 +144,13 @@ class _Line:
             return False
         message = message_from_proto(pulled.messages_list[0])
         payload = self._payload(message, pulled.message_object_trees[0])
+        if self._last is not None:
+            self._pool.submit(self._confirm, self._last)  # a trip that nobody needs to wait for
+        self._last = message
         began = time.monotonic()
-        received = self._pool.submit(self._confirm, message)  # takes a trip of its own
         reply = _reply(site, message, payload)
         try:
             self._send(reply, time.monotonic() - began)
-            received.result()
         except httpx.HTTPStatusError as error:
             if error.response.status_code >= 500 or error.response.status_code == 401:
                 raise
@@ -187,10 +190,16 @@ class _Line:
         return payload_in(contents[leaf.object_id])
 
     def _confirm(self, message: Message) -> None:
+        """Have the server forget a message.
+
+        Only once the next one is there: before, the server may still be storing parts of it that
+        we did not ask for. The last one of a run is forgotten with the run.
+        """
         confirm = make_confirm_message_received_fn_protobuf(
             self._client.ConfirmMessageReceived, self._node, message.metadata.run_id
         )
-        confirm(message.metadata.message_id)
+        with suppress(httpx.HTTPError):
+            confirm(message.metadata.message_id)
 
     def _send(self, reply: Message, seconds: float) -> None:
         reply.metadata.__dict__["_message_id"] = reply.object_id
