@@ -123,7 +123,8 @@ def serve(
                         stop.wait(poll)
         except _LINE_ERRORS as error:
             _give_up_if_hopeless(site, access, error, time.monotonic() - last_contact, patience)
-            log.warning("%s lost the server (%s); trying again", site.name, _told(error))
+            what = "was not let in" if _is_refusal(error) else "lost the server"
+            log.warning("%s %s (%s); trying again", site.name, what, _told(error))
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -299,8 +300,7 @@ def _give_up_if_hopeless(
             f"{access.address} is not the server that {access.authority} vouches for "
             f"({_told(error)}); ask its administrator for the right folder"
         ) from None
-    is_refusal = isinstance(error, httpx.HTTPStatusError) and error.response.status_code < 500
-    if is_refusal and seconds > min(LONGEST_REFUSAL, patience):
+    if _is_refusal(error) and seconds > min(LONGEST_REFUSAL, patience):
         raise FederationError(
             f"the server does not know {site.name} ({_told(error)}); have its administrator "
             f"register the key {access.key}"
@@ -310,6 +310,10 @@ def _give_up_if_hopeless(
             f"{access.address} was not reached for {seconds:.0f} s ({_told(error)}); start the "
             "server, or check address and network"
         ) from None
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code < 500
 
 
 def _told(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """A site: answers what it is asked, on its own rows, within its policy."""
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping
 
@@ -27,6 +28,7 @@ from fedsparse.engines.flower.policy import Policy
 from fedsparse.engines.flower.tables import Agreed, Table
 from fedsparse.errors import DataError, OptionError
 from fedsparse.losses import LOSSES, SquaredError
+from fedsparse.wire import MAX_LENGTH
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -160,5 +162,8 @@ class Site:
         )
         if self._opened is not None:
             self._opened[1].workers.close()
-        self._opened = (session, open_clients(data, setup.loss, self._threads))
-        return self._opened[1]
+        clients = open_clients(data, setup.loss, self._threads)
+        if math.prod(clients.shape) > MAX_LENGTH:
+            raise WireError(f"The model would have more than {MAX_LENGTH} coefficients.")
+        self._opened = (session, clients)
+        return clients

@@ -13,9 +13,13 @@ from fedsparse.arrays import AnyArray
 from fedsparse.codec import WireError
 from fedsparse.data.federated import Features, FederatedData
 from fedsparse.errors import DataError, FederationError
+from fedsparse.wire import MAX_LENGTH
 
 MOST_LABELS = 1000
 """A target with more distinct values is no class label; sending them all would be too telling."""
+
+Width = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+"""Number of features; what the other side claims decides how much memory is taken."""
 
 _TABLES = (".csv", ".parquet")
 _SHOWN = 5
@@ -64,7 +68,7 @@ class Description(BaseModel):
 
     site: Annotated[str, Field(min_length=1, max_length=100)]
     rows: Annotated[int, Field(ge=1)]
-    width: Annotated[int, Field(ge=1, lt=2**31)]
+    width: Width
     columns: tuple[str, ...] | None = None
     """Names of the features; None if they are numbered."""
     labels: Labels | None = None
@@ -111,7 +115,7 @@ class _Agreed(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     columns: tuple[str, ...] | None
-    width: Annotated[int, Field(ge=1, lt=2**31)]
+    width: Width
     labels: Labels | None
 
 
