@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from fedsparse.codec import encode_answer
-from fedsparse.engines.flower.connection import Access, serve
+from fedsparse.engines.flower.connection import serve
 from fedsparse.engines.flower.folder import SiteFolder
+from fedsparse.engines.flower.line import Access
 from fedsparse.engines.flower.payloads import Answered, from_bytes, to_bytes
 from fedsparse.engines.flower.policy import Policy
 from fedsparse.engines.flower.site import Site

@@ -10,7 +10,7 @@ import typer
 from fedsparse.cli.federation.flower import DEFAULT_PORT, need_flower, warn_insecure
 
 if TYPE_CHECKING:
-    from fedsparse.engines.flower.connection import Access
+    from fedsparse.engines.flower.line import Access
 
 
 def site(
@@ -60,8 +60,8 @@ def site(
 
 
 def _access(server: str, keys: Path | None, insecure: bool) -> "Access":
-    from fedsparse.engines.flower.connection import Access
     from fedsparse.engines.flower.folder import SiteFolder
+    from fedsparse.engines.flower.line import Access
 
     address = server if ":" in server else f"{server}:{DEFAULT_PORT}"
     if insecure:
