@@ -1,6 +1,7 @@
 """Run all short benchmarks, or those named: ``python -m benchmarks [speed growth …]``.
 
-``python -m benchmarks rounds [options]`` takes hours and has options of its own.
+``python -m benchmarks rounds [options]`` takes hours and has options of its own; ``python -m
+benchmarks federation`` needs Flower and starts servers.
 """
 
 import sys
@@ -25,9 +26,15 @@ def main() -> int:
 
         rounds(chosen[1:])
         return 0
+    if chosen == ["federation"]:
+        from benchmarks.federation import main as federation
+
+        federation()
+        return 0
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
-        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}, rounds")
+        known = ", ".join([*BENCHMARKS, "rounds", "federation"])
+        print(f"unknown benchmark {unknown[0]!r}; there are {known}")
         return 2
     for name in chosen:
         BENCHMARKS[name]()

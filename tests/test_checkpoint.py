@@ -475,10 +475,9 @@ class TestOtherFiles:
             def __call__(self, round):
                 return 0.02
 
-        data = federate(clients_for("squared"))
         one, other = (
             checkpoints.problem_identity(
-                fs.FedHT(TAU, step_size=schedule), data, fs.SquaredError(), 0
+                fs.FedHT(TAU, step_size=schedule), "data", fs.SquaredError(), 0
             )
             for schedule in (Constant(), Constant())
         )

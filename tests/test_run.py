@@ -18,7 +18,9 @@ from tests import oracle
 from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 
 TAU = 5
-COLUMNS = ["round", "iterations", "objective", "nonzeros", "bytes_down", "bytes_up", "seconds"]
+COLUMNS = [
+    "round", "iterations", "objective", "nonzeros", "bytes_down", "bytes_up", "seconds", "absent",
+]  # fmt: skip
 ALGORITHMS = {
     "FedHT": fs.FedHT(TAU, local_steps=4),
     "FedIterHT": fs.FedIterHT(TAU, local_steps=4),

@@ -21,12 +21,18 @@ from fedsparse.algorithms import (
 )
 from fedsparse.answers import Answers
 from fedsparse.data.federated import FederatedData
-from fedsparse.errors import CheckpointError, DataError, DivergenceWarning, OptionError
+from fedsparse.errors import (
+    CheckpointError,
+    DataError,
+    DivergenceWarning,
+    FederationError,
+    OptionError,
+)
 from fedsparse.losses import Logistic, Softmax, SquaredError
 from fedsparse.path import sparsity_path
 from fedsparse.requests import Curvature, Describe, Evaluate, Gradient, LocalSteps, Slopes
 from fedsparse.result import Result
-from fedsparse.run import run
+from fedsparse.run import run, run_on
 from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
 from fedsparse.version import __version__
 
@@ -56,6 +62,7 @@ __all__ = [
     "FedSparseRegressor",
     "FedSplice",
     "FederatedData",
+    "FederationError",
     "Gradient",
     "GrowingBatch",
     "LocalSteps",
@@ -74,6 +81,7 @@ __all__ = [
     "datasets",
     "hard_threshold",
     "run",
+    "run_on",
     "sparsity_path",
 ]
 

@@ -41,18 +41,41 @@ class Progress:
     bytes_down: int = 0
     bytes_up: int = 0
     seconds: float = 0.0
+    absent: int = 0
 
 
-def problem_identity(
-    algorithm: Algorithm, data: FederatedData, loss: Loss, seed: int
-) -> dict[str, str]:
-    """What must be the same for a run to go on from a checkpoint."""
+def problem_identity(algorithm: Algorithm, data: str, loss: Loss, seed: int) -> dict[str, str]:
+    """What must be the same for a run to go on from a checkpoint; data by their fingerprint."""
     return {
         "algorithm": _describe(algorithm),
         "loss": repr(loss),
-        "data": _fingerprint(data),
+        "data": data,
         "seed": str(seed),
     }
+
+
+def fingerprint(data: FederatedData) -> str:
+    """A digest of all clients' rows.
+
+    Examples
+    --------
+    >>> data = FederatedData.from_clients([([[1.0]], [2.0])])
+    >>> fingerprint(data) == fingerprint(FederatedData.from_clients([([[1.0]], [3.0])]))
+    False
+    """
+    digest = hashlib.blake2b(str(data.features.shape).encode(), digest_size=16)
+    features = data.features
+    parts = [data.pointer, data.identities, data.targets]
+    if data.row_weights is not None:
+        parts.append(data.row_weights)
+    if isinstance(features, sparse.csr_array):
+        parts += [features.data, features.indices, features.indptr]
+    else:
+        parts.append(features)
+    for part in parts:
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
@@ -65,7 +88,7 @@ def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
             name: [state.round, state.iterations, state.seed] for name, state in states.items()
         },
         "records": [dataclasses.astuple(record) for record in progress.records],
-        "totals": [progress.bytes_down, progress.bytes_up, progress.seconds],
+        "totals": [progress.bytes_down, progress.bytes_up, progress.seconds, progress.absent],
     }
     arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
     for name, state in states.items():
@@ -167,19 +190,3 @@ def _describe_option(option: object) -> str:
     if dataclasses.is_dataclass(option):
         return _describe(option)
     return repr(option)
-
-
-def _fingerprint(data: FederatedData) -> str:
-    digest = hashlib.blake2b(str(data.features.shape).encode(), digest_size=16)
-    features = data.features
-    parts = [data.pointer, data.identities, data.targets]
-    if data.row_weights is not None:
-        parts.append(data.row_weights)
-    if isinstance(features, sparse.csr_array):
-        parts += [features.data, features.indices, features.indptr]
-    else:
-        parts.append(features)
-    for part in parts:
-        digest.update(f"{part.dtype.str}{part.shape}".encode())
-        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
-    return digest.hexdigest()

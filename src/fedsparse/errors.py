@@ -13,5 +13,9 @@ class CheckpointError(ValueError):
     """A checkpoint cannot be used for this run."""
 
 
+class FederationError(RuntimeError):
+    """Sites on a network did not do their part: too few answered, or their data do not match."""
+
+
 class DivergenceWarning(UserWarning):
     """The iterates blew up; the run was stopped at the last good one."""

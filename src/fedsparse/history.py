@@ -26,6 +26,8 @@ class Record:
         Encoded vectors sent to and by all clients, asking for l_i included.
     seconds
         Time for requests and updates; working out the objective is not counted.
+    absent
+        Answers that did not come, of clients on a network; those that came made up for them.
     """
 
     round: int
@@ -35,6 +37,7 @@ class Record:
     bytes_down: int
     bytes_up: int
     seconds: float
+    absent: int = 0
 
 
 def as_table(records: Sequence[Record]) -> "polars.DataFrame":

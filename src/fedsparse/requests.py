@@ -15,7 +15,7 @@ import numpy as np
 from fedsparse import wire
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
-from fedsparse.clients.curvature import mean_diagonals, mean_hessians
+from fedsparse.clients.curvature import mean_diagonals, mean_hessians, triangle_size
 from fedsparse.clients.lasso import shifted_lasso
 from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
@@ -25,6 +25,9 @@ from fedsparse.stacks import DenseStack, Stack, flatten
 
 Fields = Mapping[str, Stack | FloatArray]
 """Parts of an answer by name: a vector per client (a stack) or a number per client."""
+
+Shapes = Mapping[str, tuple[int, ...] | None]
+"""Parts of an answer by name: the shape of a client's vector, or None for a number."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Request(ABC):
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """Work out the answer of the clients at places ``which``."""
 
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """What an answer holds, for coefficients of a shape; asked of requests that travel."""
+        raise NotImplementedError
+
     def vectors(self) -> tuple[FloatArray, ...]:
         """The vectors among the fields, as they travel down."""
         return ()
@@ -56,6 +63,10 @@ class Describe(Request):
     """Ask for the number of rows B_i and the smoothness constant l_i of f_i."""
 
     of_everyone: ClassVar[bool] = True
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """Two numbers."""
+        return {"samples": None, "smoothness": None}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``samples`` and ``smoothness`` of each client."""
@@ -74,6 +85,10 @@ class Evaluate(Request):
         """x."""
         return (self.x,)
 
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A number."""
+        return {"objective": None}
+
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective`` of each client."""
         return {"objective": clients.objectives(self.x, which)}
@@ -88,6 +103,10 @@ class Gradient(Request):
     def vectors(self) -> tuple[FloatArray, ...]:
         """x."""
         return (self.x,)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A vector like x."""
+        return {"gradient": shape}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``gradient`` of each client, as sparse as its columns."""
@@ -108,6 +127,10 @@ class Slopes(Request):
     def vectors(self) -> tuple[FloatArray, ...]:
         """x."""
         return (self.x,)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A number and two vectors like x."""
+        return {"objective": None, "gradient": shape, "diagonal": shape}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns."""
@@ -140,6 +163,11 @@ class Curvature(Request):
         members = np.zeros(self.x.size)
         members[self.support] = 1.0
         return (self.x, members)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A number, a vector and the upper triangle of a matrix on the support."""
+        size = self.support.size
+        return {"objective": None, "gradient": (size,), "hessian": (triangle_size(size),)}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``hessian`` (its upper triangle) of each client."""
@@ -186,6 +214,10 @@ class ShiftedLasso(Request):
     def vectors(self) -> tuple[FloatArray, ...]:
         """x and the gradient."""
         return (self.x, self.gradient)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A vector like x."""
+        return {"x": shape}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``x``, the solution."""
@@ -237,6 +269,10 @@ class LocalSteps(Request):
         if self.snapshot is None or self.snapshot is self.x:
             return (self.x,)
         return (self.x, self.snapshot)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A vector like x, and a number if asked for."""
+        return {"x": shape, "objective": None} if self.with_objective else {"x": shape}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``x`` of each client after its steps, and ``objective`` before them if asked for."""

@@ -18,11 +18,17 @@ from fedsparse.checks import check_count, check_seed
 from fedsparse.clients.workers import available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines import Engine, LocalEngine
-from fedsparse.errors import CheckpointError, DataError, DivergenceWarning, OptionError
+from fedsparse.errors import (
+    CheckpointError,
+    DataError,
+    DivergenceWarning,
+    FederationError,
+    OptionError,
+)
 from fedsparse.history import Record
 from fedsparse.kernels.random import sample_without_replacement
 from fedsparse.losses import Loss, as_loss
-from fedsparse.requests import Describe, Evaluate
+from fedsparse.requests import Describe, Evaluate, Request
 from fedsparse.result import Result
 
 # An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
@@ -82,35 +88,82 @@ def run(
     >>> result.support
     array([0])
     """
-    _check_kinds(algorithm, data)
-    for name, value in (("rounds", rounds), ("evaluate_every", evaluate_every), ("every", every)):
-        check_count(name, value)
-    check_seed(seed)
-    if engine != "local":
-        raise OptionError(f'unknown engine {engine!r}; use "local"')
-    resolved = as_loss(loss)
-    saver = None
-    if checkpoint is not None:
-        identity = checkpoints.problem_identity(algorithm, data, resolved, int(seed))
-        saver = _Saver(Path(checkpoint), identity, every)
-    carrier = LocalEngine(data, resolved, available_threads() if threads is None else threads)
-    try:
-        return _Run(algorithm, carrier, int(seed), rounds, saver, on_round).finish(evaluate_every)
-    finally:
-        carrier.close()
-
-
-def _check_kinds(algorithm: object, data: object) -> None:
-    if not isinstance(algorithm, Algorithm):
-        raise OptionError(
-            f"the first argument must be an algorithm such as FedIterHT(sparsity=20), "
-            f"not {algorithm!r}"
-        )
+    _check_algorithm(algorithm)
     if not isinstance(data, FederatedData):
         raise OptionError(
             "the second argument must be FederatedData; make it with "
             "FederatedData.from_clients([(X, y), …]) or FederatedData.from_table(X, y, sites)"
         )
+    _check_options(rounds, seed, evaluate_every, every)
+    if engine != "local":
+        raise OptionError(f'unknown engine {engine!r}; use "local"')
+    carrier = LocalEngine(data, as_loss(loss), available_threads() if threads is None else threads)
+    try:
+        saver = _saver(carrier, algorithm, seed, checkpoint, every)
+        return _Run(algorithm, carrier, int(seed), rounds, saver, on_round).finish(evaluate_every)
+    finally:
+        carrier.close()
+
+
+def run_on(
+    engine: Engine,
+    algorithm: Algorithm,
+    *,
+    rounds: int = 100,
+    seed: int = 0,
+    evaluate_every: int = 1,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = 10,
+    on_round: Callable[[Record], None] | None = None,
+) -> Result:
+    """Learn a sparse model from the clients that an engine reaches.
+
+    Parameters
+    ----------
+    engine
+        Knows the clients and the loss; it is not closed.
+    algorithm, rounds, seed, evaluate_every, checkpoint, every, on_round
+        As for `run`.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [4.0])])
+    >>> engine = LocalEngine(data, fs.SquaredError(), threads=1)
+    >>> run_on(engine, fs.FedAvg(local_steps=2), rounds=50).coef.round(6)
+    array([3.])
+    """
+    _check_algorithm(algorithm)
+    _check_options(rounds, seed, evaluate_every, every)
+    saver = _saver(engine, algorithm, seed, checkpoint, every)
+    return _Run(algorithm, engine, int(seed), rounds, saver, on_round).finish(evaluate_every)
+
+
+def _check_algorithm(algorithm: object) -> None:
+    if not isinstance(algorithm, Algorithm):
+        raise OptionError(
+            f"the first argument must be an algorithm such as FedIterHT(sparsity=20), "
+            f"not {algorithm!r}"
+        )
+
+
+def _check_options(rounds: int, seed: int, evaluate_every: int, every: int) -> None:
+    for name, value in (("rounds", rounds), ("evaluate_every", evaluate_every), ("every", every)):
+        check_count(name, value)
+    check_seed(seed)
+
+
+def _saver(
+    engine: Engine,
+    algorithm: Algorithm,
+    seed: int,
+    checkpoint: str | PathLike[str] | None,
+    every: int,
+) -> "_Saver | None":
+    if checkpoint is None:
+        return None
+    identity = checkpoints.problem_identity(algorithm, engine.fingerprint(), engine.loss, int(seed))
+    return _Saver(Path(checkpoint), identity, every)
 
 
 class _Saver:
@@ -179,7 +232,7 @@ class _Run:
                 diverged = not self._advance(evaluate_every)
             if self._progress.records[-1].round < self._progress.state.round:
                 self._record(self._objective(self._progress.state.x))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, FederationError):
             self._save()
             raise
         self._save()
@@ -208,11 +261,8 @@ class _Run:
         began = time.perf_counter()
         request = self._algorithm.request(before)
         which = request.asked(self._everyone if request.of_everyone else self._participants(before))
-        weights = self._weights[which]
-        # A client of weight 0 may still be the only one asked.
-        weights = weights / weights.sum() if weights.any() else np.full(which.size, 1 / which.size)
         with np.errstate(all="ignore"):  # what is not finite is looked for here
-            answers = Answers(self._engine.ask(request, which), which, weights)
+            answers = self._gather(request, which)
             if not answers.is_finite():
                 if isinstance(request, Describe):
                     raise DataError("a client's smoothness is not finite; rescale its features")
@@ -235,6 +285,7 @@ class _Run:
             progress.bytes_down + which.size * request.encoded_bytes(),
             progress.bytes_up + answers.encoded_bytes(),
             progress.seconds + seconds,
+            progress.absent + which.size - answers.clients.size,
         )
         if objective is not None:
             advanced.records = [*progress.records, _record_of(advanced, objective)]
@@ -258,7 +309,7 @@ class _Run:
         """Go back to the last state whose objective is known, and say why."""
         progress = self._progress
         failed, last = progress.state.round + 1, progress.records[-1]
-        totals = (last.bytes_down, last.bytes_up, last.seconds)
+        totals = (last.bytes_down, last.bytes_up, last.seconds, last.absent)
         good = progress.evaluated
         self._progress = Progress(good, good, progress.records, *totals)
         self._warn(
@@ -279,9 +330,21 @@ class _Run:
         message = f"{type(self._algorithm).__name__} {what} {advice}"
         warnings.warn(message, DivergenceWarning, stacklevel=6)
 
+    def _gather(self, request: Request, which: Int64Array) -> Answers:
+        """The answers that came, weights adding up to one."""
+        fields, answered = self._engine.gather(request, which)
+        weights = self._weights[answered]
+        # A client of weight 0 may still be the only one asked.
+        if weights.any():
+            return Answers(fields, answered, weights / weights.sum())
+        return Answers(fields, answered, np.full(answered.size, 1 / answered.size))
+
     def _objective(self, x: FloatArray) -> float:
-        answer = self._engine.ask(Evaluate(x), self._everyone)
-        return float(Answers(answer, self._everyone, self._weights).average("objective"))
+        fields, answered = self._engine.gather(Evaluate(x), self._everyone)
+        weights = self._weights
+        if answered.size < weights.size:
+            weights = weights[answered] / weights[answered].sum()
+        return float(Answers(fields, answered, weights).average("objective"))
 
     def _record(self, objective: float) -> None:
         self._progress.evaluated = self._progress.state
@@ -326,4 +389,5 @@ def _record_of(progress: Progress, objective: float) -> Record:
         bytes_down=progress.bytes_down,
         bytes_up=progress.bytes_up,
         seconds=progress.seconds,
+        absent=progress.absent,
     )

@@ -35,10 +35,6 @@ class Stack(ABC):
     def is_finite(self) -> bool:
         """Whether no vector holds NaN or infinity."""
 
-    def unflatten(self, vector: FloatArray) -> FloatArray:
-        """A vector laid out class by class, as coefficients of shape (d,) or (d, c)."""
-        return vector if len(self.shape) == 1 else vector.reshape(self.shape[::-1]).T
-
 
 def flatten(x: FloatArray) -> FloatArray:
     """Coefficients of shape (d,) or (d, c) as a vector laid out class by class.
@@ -49,6 +45,18 @@ def flatten(x: FloatArray) -> FloatArray:
     array([1., 3., 2., 4.])
     """
     return x.ravel(order="F")
+
+
+def unflatten(vector: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """A vector laid out class by class, as coefficients of shape (d,) or (d, c).
+
+    Examples
+    --------
+    >>> unflatten(np.array([1.0, 3.0, 2.0, 4.0]), (2, 2))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    return vector if len(shape) == 1 else vector.reshape(shape[::-1]).T
 
 
 def squared_norm(x: FloatArray) -> float:
@@ -71,7 +79,7 @@ class DenseStack(Stack):
 
     def mean(self, weights: FloatArray) -> FloatArray:
         """Σ p_i x_i."""
-        return self.unflatten(loops.dense_mean(self.rows, weights))
+        return unflatten(loops.dense_mean(self.rows, weights), self.shape)
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""
@@ -128,7 +136,7 @@ class SparseStack(Stack):
         else:
             total = self.factor * flatten(self.base)
         loops.add_sparse_mean(self.pointer, self.indices, self.values, weights, total)
-        return self.unflatten(total)
+        return unflatten(total, self.shape)
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""

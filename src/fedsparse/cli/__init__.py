@@ -8,13 +8,14 @@ import click
 import typer
 
 from fedsparse.cli.demo import demo
+from fedsparse.cli.federation import app as federation
 from fedsparse.cli.fit import fit
 from fedsparse.cli.inspect import inspect
 from fedsparse.cli.predict import evaluate, predict
 from fedsparse.cli.report import report
 from fedsparse.cli.reproduce import reproduce
 from fedsparse.cli.theory import theory
-from fedsparse.errors import CheckpointError, DataError, OptionError
+from fedsparse.errors import CheckpointError, DataError, FederationError, OptionError
 from fedsparse.version import __version__
 
 INTERRUPTED = 130
@@ -33,6 +34,7 @@ app.command()(report)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(theory)
+app.add_typer(federation)
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
         code = app(standalone_mode=False)
     except click.ClickException as error:
         _stop(error.format_message(), error.exit_code)
-    except (DataError, OptionError, CheckpointError) as error:
+    except (DataError, OptionError, CheckpointError, FederationError) as error:
         _stop(str(error), 2)
     except OSError as error:
         _stop(_in_plain_words(error), 2)

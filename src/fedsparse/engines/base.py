@@ -31,6 +31,14 @@ class Engine(ABC):
     def ask(self, request: Request, which: Int64Array) -> Fields:
         """Have the clients at places ``which`` answer, and gather the answers in that order."""
 
+    def gather(self, request: Request, which: Int64Array) -> tuple[Fields, Int64Array]:
+        """The same, with the places of those that answered: a site on a network may not."""
+        return self.ask(request, which), which
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """What tells the clients' data from others, for a run that goes on later."""
+
     @abstractmethod
     def close(self) -> None:
         """Let go of threads and connections."""

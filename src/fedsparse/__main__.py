@@ -1,0 +1,5 @@
+"""``python -m fedsparse`` is the ``fedsparse`` command."""
+
+from fedsparse.cli import main
+
+main()

@@ -1,0 +1,17 @@
+"""``fedsparse federation``: sites on a network, on Flower."""
+
+import typer
+
+from fedsparse.cli.federation.demo import demo
+from fedsparse.cli.federation.keys import keys
+from fedsparse.cli.federation.server import server
+from fedsparse.cli.federation.site import site
+from fedsparse.cli.federation.train import train
+
+app = typer.Typer(
+    name="federation",
+    help="Train on sites of a network: each keeps its rows, Flower carries the messages.",
+    no_args_is_help=True,
+)
+for command in (keys, server, site, train, demo):
+    app.command()(command)

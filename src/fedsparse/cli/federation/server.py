@@ -1,0 +1,45 @@
+"""``fedsparse federation server``: where sites connect."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedsparse.cli.federation.flower import (
+    DEFAULT_FOLDER,
+    DEFAULT_PORT,
+    need_flower,
+    warn_insecure,
+)
+
+
+def server(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder that 'fedsparse federation keys' made.")
+    ] = Path(DEFAULT_FOLDER),
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen at; all by default, this machine if --insecure."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = DEFAULT_PORT,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Without TLS and without keys; for trials.")
+    ] = False,
+) -> None:
+    """Run the server until interrupted: a Flower SuperLink that only knows the sites' keys.
+
+    Other machines reach the API for sites alone; training is started on this machine.
+    """
+    need_flower()
+    from fedsparse.engines.flower.folder import ServerFolder
+    from fedsparse.engines.flower.logs import show_log
+    from fedsparse.engines.flower.superlink import Door, run_superlink
+
+    place = ServerFolder(folder)
+    if insecure:
+        warn_insecure()
+    else:
+        place.check()
+    show_log()
+    listen = host or ("127.0.0.1" if insecure else "0.0.0.0")
+    run_superlink(place, Door(listen, port, insecure))

@@ -1,0 +1,79 @@
+"""``fedsparse federation site``: answers the server on a site's own table."""
+
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedsparse.cli.federation.flower import DEFAULT_PORT, need_flower, warn_insecure
+
+if TYPE_CHECKING:
+    from fedsparse.engines.flower.line import Access
+
+
+def site(
+    data: Annotated[Path, typer.Option(help="The table: CSV, Parquet or LIBSVM.")],
+    server: Annotated[str, typer.Option(help="The server's HOST or HOST:PORT.")],
+    target: Annotated[str | None, typer.Option(help="Column to predict; not for LIBSVM.")] = None,
+    keys: Annotated[
+        Path | None, typer.Option(help="Folder handed over by the server's administrator.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the site; by default that of its key or table.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="TOML file that says what this site answers.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=1.0, help="Seconds without the server before giving up.")
+    ] = 86400.0,
+    poll: Annotated[
+        float, typer.Option(min=0.05, help="Seconds between two looks for a message.")
+    ] = 0.5,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Without TLS and without a key; for trials.")
+    ] = False,
+) -> None:
+    """Connect to the server and answer its requests until interrupted.
+
+    The table is read here and stays here. Only what the policy allows is answered, by the installed
+    fedsparse: no code of the server is run.
+    """
+    need_flower()
+    from fedsparse.clients.workers import available_threads
+    from fedsparse.engines.flower.connection import serve
+    from fedsparse.engines.flower.logs import show_log
+    from fedsparse.engines.flower.policy import Policy, read_policy
+    from fedsparse.engines.flower.site import Site
+    from fedsparse.engines.flower.tables import read_table
+
+    access = _access(server, keys, insecure)
+    known_as = name or (data if access.key is None else access.key).stem
+    rules = Policy() if policy is None else read_policy(policy)
+    own = Site(known_as, read_table(data, target), rules, available_threads())
+    show_log()
+    stop = _stop_on_signals()
+    serve(own, access, patience=patience, poll=poll, stop=stop)
+    typer.echo(f"{known_as} has left the federation.")
+
+
+def _access(server: str, keys: Path | None, insecure: bool) -> "Access":
+    from fedsparse.engines.flower.folder import SiteFolder
+    from fedsparse.engines.flower.line import Access
+
+    address = server if ":" in server else f"{server}:{DEFAULT_PORT}"
+    if insecure:
+        warn_insecure()
+        return Access(address)
+    folder = SiteFolder(Path() if keys is None else keys)
+    folder.check()
+    return Access(address, folder.authority, folder.key)
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

@@ -1,0 +1,115 @@
+"""``fedsparse federation train``: trains on the sites that are connected."""
+
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from fedsparse.cli.federation.flower import (
+    DEFAULT_FOLDER,
+    DEFAULT_PORT,
+    need_flower,
+    warn_insecure,
+)
+
+
+def train(
+    sparsity: Annotated[int, typer.Option(min=1, help="τ: most features the model may use.")],
+    sites: Annotated[int, typer.Option(min=1, help="How many sites to wait for.")],
+    folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
+    rounds: Annotated[int, typer.Option(min=1, help="Most communication rounds.")] = 100,
+    method: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Choice(["FedHT", "FedIterHT", "DistributedIHT", "FedSplice"]),
+            help="Algorithm.",
+        ),
+    ] = "FedIterHT",
+    loss: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Choice(["squared", "logistic", "softmax"]),
+            help="What is minimized.",
+        ),
+    ] = "squared",
+    l2: Annotated[float, typer.Option(min=0.0, help="λ of the ℓ2 term.")] = 0.0,
+    local_steps: Annotated[int, typer.Option(min=1, help="K: steps of a site a round.")] = 10,
+    step_size: Annotated[
+        float, typer.Option(min=0.0, help="γ; 0 for one that suits all sites.")
+    ] = 0.0,
+    batch_size: Annotated[
+        int, typer.Option(min=0, help="Rows of a mini-batch; 0 for all rows.")
+    ] = 0,
+    weights: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Choice(["uniform", "samples"]),
+            help="Whether sites or their rows count the same.",
+        ),
+    ] = "uniform",
+    server_step: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Choice(["average", "extrapolated", "adaptive"]),
+            help="How far the server moves.",
+        ),
+    ] = "average",
+    seed: Annotated[int, typer.Option(min=0, help="Fixes mini-batches.")] = 0,
+    evaluate_every: Annotated[
+        int, typer.Option(min=1, help="Rounds between two looks at the objective.")
+    ] = 1,
+    min_sites: Annotated[
+        int, typer.Option(min=0, help="Fewest sites to go on with; 0 for all.")
+    ] = 0,
+    if_absent: Annotated[
+        str,
+        typer.Option(
+            click_type=click.Choice(["continue", "wait"]),
+            help="Go on without an absent site, or wait for it.",
+        ),
+    ] = "continue",
+    round_seconds: Annotated[
+        float, typer.Option(min=1.0, help="Seconds after which a site counts as absent.")
+    ] = 120.0,
+    longest_wait: Annotated[
+        float, typer.Option(min=1.0, help="Seconds after which a run gives up waiting.")
+    ] = 3600.0,
+    minimum_rows: Annotated[
+        int, typer.Option(min=1, help="A site with fewer rows is refused.")
+    ] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for model and report.")] = Path("trained"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port.")] = DEFAULT_PORT,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="The server was started with --insecure.")
+    ] = False,
+) -> None:
+    """Train on the server's machine, and write model.json and report.html.
+
+    Progress is shown as it is made, and saved every round.
+    """
+    need_flower()
+    from fedsparse.engines.flower.folder import ServerFolder
+    from fedsparse.engines.flower.report import write_report
+    from fedsparse.engines.flower.submission import Address, submit
+    from fedsparse.engines.flower.training import Training
+
+    options = {
+        name: value
+        for name, value in locals().items()
+        if name in Training.model_fields and name != "out"
+    }
+    training = Training.model_validate({**options, "out": str(out.absolute())})
+    training.algorithm()  # refuses options that contradict each other before anything is started
+    training.conduct()
+    place = ServerFolder(folder)
+    if insecure:
+        warn_insecure()
+    else:
+        place.check()
+    submit(training, place, Address(port, insecure), tell=typer.echo)
+    report = write_report(out, training)
+    typer.echo(f"Model:  {out / 'model.json'}\nReport: {report}")

@@ -1,0 +1,288 @@
+"""The engine that reaches sites over Flower."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from flwr.serverapp import Grid
+
+from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines.base import Engine
+from fedsparse.engines.flower import tables
+from fedsparse.engines.flower.conduct import Conduct
+from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
+from fedsparse.engines.flower.payloads import (
+    Answered,
+    Ask,
+    Refused,
+    Setup,
+    SetupNeeded,
+    digest_of,
+    from_bytes,
+    to_bytes,
+)
+from fedsparse.engines.flower.roll_call import roll_call
+from fedsparse.errors import FederationError
+from fedsparse.losses import Loss, coefficient_shape
+from fedsparse.requests import Fields, Request
+from fedsparse.stacks import Stack
+
+log = logging.getLogger("fedsparse.federation")
+
+_WORTH_DELIVERING = 3
+"""Rounds' time-outs after which a message to a site that hangs is forgotten."""
+
+
+@dataclass(eq=False)
+class Member:
+    """A site as the server sees it.
+
+    Attributes
+    ----------
+    name, node, place, rows
+        Who it is.
+    setup, session
+        What it must know, and the digest that stands for it.
+    knows_setup
+        Whether it has been told.
+    pending
+        Messages it has not replied to, each with the number of the question and when it was sent.
+    is_absent
+        Whether it failed to answer in time; its next reply shows that it is back.
+    excluded
+        Why it is asked no more, if so.
+    bytes_down, bytes_up
+        Payloads sent and received.
+    """
+
+    name: str
+    node: int
+    place: int
+    rows: int
+    setup: bytes
+    session: str
+    knows_setup: bool = False
+    pending: dict[str, tuple[int, float]] = field(default_factory=dict)
+    is_absent: bool = False
+    excluded: str | None = None
+    bytes_down: int = 0
+    bytes_up: int = 0
+
+
+class FlowerEngine(Engine):
+    """Carries requests to sites that Flower's grid reaches.
+
+    Clients are the sites in the order of their names, so that results do not depend on who came
+    first: they are those of `LocalEngine` on the same rows, bit for bit.
+
+    Parameters
+    ----------
+    grid
+        Flower's, as a `ServerApp` gets it.
+    loss
+        What is minimized.
+    conduct
+        What to do about sites that are late, absent or wrong.
+
+    Attributes
+    ----------
+    names
+        Of the sites.
+    columns
+        Names of the features; None if they are numbered.
+    members
+        The sites and how they did.
+    """
+
+    def __init__(self, grid: Grid, loss: Loss, conduct: Conduct) -> None:
+        self.loss = loss
+        self._conduct = conduct
+        # Flower must not drop a message before we do: it does not take well to questions about it.
+        self._mailbox = Mailbox(grid, 2 * _WORTH_DELIVERING * conduct.round_seconds)
+        self._questions = 0
+        described = roll_call(self._mailbox, loss, conduct)
+        agreed = tables.agree(list(described.values()), conduct.minimum_rows)
+        self.columns = agreed.columns
+        self.members: list[Member] = []
+        for place, (node, own) in enumerate(described.items()):
+            setup = Setup(loss, agreed.to_json(), place).to_bytes()
+            member = Member(own.site, node, place, own.rows, setup, digest_of(setup))
+            self.members.append(member)
+        self.names = tuple(member.name for member in self.members)
+        self.masses = np.array([float(member.rows) for member in self.members])
+        self.classes = _classes(agreed, loss)
+        self.shape = coefficient_shape(agreed.width, self.classes, loss)
+
+    def ask(self, request: Request, which: Int64Array) -> Fields:
+        """The answers of the sites at places ``which``, which must all come."""
+        fields, answered = self.gather(request, which)
+        if answered.size < which.size:
+            missing = [self.names[place] for place in which if place not in answered]
+            raise FederationError(f"{', '.join(missing)} did not answer; try again when they do")
+        return fields
+
+    def gather(self, request: Request, which: Int64Array) -> tuple[Fields, Int64Array]:
+        """The answers that came, and from whom; too few raise a FederationError."""
+        self._questions += 1
+        began = time.monotonic()
+        asked = [self.members[place] for place in which]
+        answers = self._collect(request, asked)
+        self._exclude_not_finite(answers)
+        places = sorted(answers)
+        self._check_enough(request, asked, len(places))
+        log.info(
+            "%s: %d of %d sites answered in %.1f s",
+            type(request).__name__, len(places), len(asked), time.monotonic() - began,
+        )  # fmt: skip
+        return stack_answers([answers[place] for place in places]), np.array(places)
+
+    def fingerprint(self) -> str:
+        """A digest of what the sites told about their tables."""
+        told = repr((self.names, self.masses.tolist(), self.shape, self.columns, self.classes))
+        return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+    def close(self) -> None:
+        """Look for replies no more; the grid is Flower's."""
+        self._mailbox.close()
+
+    def _collect(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
+        """Answers by place: all, or those that came in time."""
+        encoded = encode_request(request)
+        answers: dict[int, Fields] = {}
+        began = time.monotonic()
+        for _ in pauses():
+            missing = [m for m in asked if m.excluded is None and m.place not in answers]
+            self._post(encoded, missing)
+            self._read(request, answers)
+            missing = [m for m in missing if m.excluded is None and m.place not in answers]
+            waited = time.monotonic() - began
+            if not missing:
+                return answers
+            if all(member.is_absent for member in missing) or waited > self._conduct.round_seconds:
+                self._mark_absent(missing)
+                is_enough = len(answers) >= min(self._conduct.fewest, len(asked))
+                if is_enough and self._conduct.if_absent == "continue":
+                    return answers
+                if waited > self._conduct.longest_wait:
+                    return answers
+        raise AssertionError  # pauses never end
+
+    def _post(self, encoded: bytes, missing: Sequence[Member]) -> None:
+        """Ask those who are not at work on an earlier message, as far as one can tell."""
+        now = time.monotonic()
+        patience = self._conduct.round_seconds
+        free = [m for m in missing if all(now - at > patience for _, at in m.pending.values())]
+        payloads = {}
+        for member in free:
+            setup = None if member.knows_setup else member.setup
+            payloads[member.node] = to_bytes(Ask(encoded, member.session, setup))
+        sent = self._mailbox.post(payloads, str(self._questions))
+        for member in free:
+            if member.node in sent:
+                member.pending[sent[member.node]] = (self._questions, now)
+                member.bytes_down += len(payloads[member.node])
+
+    def _waiting(self) -> dict[str, Member]:
+        """Messages that may still be replied to; Flower drops others."""
+        oldest = time.monotonic() - _WORTH_DELIVERING * self._conduct.round_seconds
+        for member in self.members:
+            recent = {own: sent for own, sent in member.pending.items() if sent[1] > oldest}
+            member.pending = recent
+        return {own: member for member in self.members for own in member.pending}
+
+    def _read(self, request: Request, answers: dict[int, Fields]) -> None:
+        """Take in replies to this question, and note who replied to an earlier one."""
+        waiting = self._waiting()
+        for identity, reply in self._mailbox.replies(waiting).items():
+            if identity not in waiting:
+                continue  # it was given up, and now it came
+            member = waiting[identity]
+            question, _ = member.pending.pop(identity)
+            if isinstance(reply, Failure):
+                self._mark_absent([member], reply.reason)
+                continue
+            member.bytes_up += len(reply)
+            if member.is_absent:
+                log.info("%s is back", member.name)
+                member.is_absent = False
+            if question == self._questions and member.place not in answers:
+                self._take(request, member, reply, answers)
+
+    def _take(
+        self, request: Request, member: Member, reply: bytes, answers: dict[int, Fields]
+    ) -> None:
+        try:
+            said = from_bytes(reply)
+            match said:
+                case Answered(answer):
+                    answers[member.place] = decode_answer(answer, request, self.shape)
+                    member.knows_setup = True
+                case SetupNeeded():
+                    member.knows_setup = False
+                case Refused(reason):
+                    self._exclude(member, reason)
+                case _:
+                    raise WireError("It said something that only a server says.")
+        except WireError as error:
+            self._exclude(member, f"its answer cannot be used: {error}")
+
+    def _exclude_not_finite(self, answers: dict[int, Fields]) -> None:
+        """Leave out sites whose answers are not numbers, unless all are: then the run diverged."""
+        poisoned = [place for place, answer in answers.items() if not _is_finite(answer)]
+        if len(poisoned) == len(answers):
+            return
+        for place in poisoned:
+            del answers[place]
+            self._exclude(self.members[place], "its answer holds NaN or infinity")
+
+    def _exclude(self, member: Member, reason: str) -> None:
+        log.warning("%s takes no further part: %s", member.name, reason)
+        member.excluded = reason
+
+    def _mark_absent(self, members: Sequence[Member], reason: str | None = None) -> None:
+        told = reason or f"no answer within {self._conduct.round_seconds:g} s"
+        for member in members:
+            if not member.is_absent:
+                log.warning("%s is absent: %s", member.name, told)
+                member.is_absent = True
+
+    def _check_enough(self, request: Request, asked: Sequence[Member], count: int) -> None:
+        fewest = min(self._conduct.fewest, len(asked))
+        if count >= fewest:
+            return
+        reasons = [
+            f"{member.name} ({member.excluded or 'absent'})"
+            for member in asked
+            if member.excluded is not None or member.is_absent
+        ]
+        raise FederationError(
+            f"{count} of the {fewest} sites needed answered {type(request).__name__}; without an "
+            f"answer: {', '.join(reasons)}; see to them and resume, or lower --min-sites"
+        )
+
+
+def _classes(agreed: tables.Agreed, loss: Loss) -> AnyArray | None:
+    """The classes of the federation, as the loss takes them."""
+    if agreed.classes is None:
+        return None
+    labels = agreed.classes
+    stand_in = FederatedData(
+        np.zeros((labels.size, 1)),
+        labels,
+        np.array([0, labels.size]),
+        ("the federation",),
+        np.zeros(1, dtype=np.int64),
+    )
+    return loss.encode(stand_in).classes
+
+
+def _is_finite(answer: Fields) -> bool:
+    return all(
+        field.is_finite() if isinstance(field, Stack) else bool(np.isfinite(field).all())
+        for field in answer.values()
+    )

@@ -1,0 +1,116 @@
+"""Who is there: the sites describe their tables, before anything is trained."""
+
+import logging
+import time
+
+from pydantic import ValidationError
+
+from fedsparse.codec import WireError
+from fedsparse.engines.flower.conduct import Conduct
+from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
+from fedsparse.engines.flower.payloads import Described, Hello, Refused, from_bytes, to_bytes
+from fedsparse.engines.flower.tables import Description
+from fedsparse.errors import FederationError
+from fedsparse.losses import Loss
+
+log = logging.getLogger("fedsparse.federation")
+
+
+def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Description]:
+    """Wait for the sites and have them describe their tables.
+
+    A node that is online and silent is waited for no longer than for an answer in a round.
+
+    Returns
+    -------
+    dict
+        Descriptions by node, in the order of the sites' names.
+    """
+    began = time.monotonic()
+    call = _Call(mailbox, to_bytes(Hello(loss.name)))
+    for _ in pauses():
+        call.look()
+        waited = time.monotonic() - began
+        is_settled = not call.silent or waited > conduct.round_seconds
+        if is_settled and len(call.present) + len(call.refusals) >= conduct.sites:
+            break
+        if waited > conduct.longest_wait:
+            break
+    in_order = sorted(call.present.items(), key=lambda entry: entry[1].site)
+    _check_names([description.site for _, description in in_order])
+    _check_number(call, conduct)
+    return dict(in_order)
+
+
+class _Call:
+    """Who has been greeted and what they said."""
+
+    def __init__(self, mailbox: Mailbox, hello: bytes) -> None:
+        self._mailbox = mailbox
+        self._hello = hello
+        self._greeted: set[int] = set()
+        self.silent: dict[str, int] = {}
+        self.present: dict[int, Description] = {}
+        self.refusals: list[str] = []
+
+    def look(self) -> None:
+        """Greet those who are new, and hear what others reply."""
+        registered = self._mailbox.nodes()
+        new = sorted(registered.keys() - self._greeted)
+        posted = self._mailbox.post(dict.fromkeys(new, self._hello), "hello")
+        self._greeted |= posted.keys()
+        self.silent |= {identity: node for node, identity in posted.items()}
+        for identity, reply in self._mailbox.replies(self.silent).items():
+            node = self.silent.pop(identity)
+            try:
+                own = self.present[node] = _description(reply, registered.get(node, ""))
+                log.info("%s is here with %d rows", own.site, own.rows)
+            except FederationError as error:
+                log.warning("a site does not take part: %s", error)
+                self.refusals.append(str(error))
+
+
+def _check_number(call: _Call, conduct: Conduct) -> None:
+    there = ", ".join(sorted(own.site for own in call.present.values())) or "none"
+    count = len(call.present)
+    if count > conduct.sites:
+        raise FederationError(
+            f"{conduct.sites} sites were expected and {count} came: {there}; say --sites {count}, "
+            "or stop those that are not meant to take part"
+        )
+    if count < conduct.fewest:
+        said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
+        raise FederationError(
+            f"{conduct.sites} sites were expected and {count} came: {there}{said}; "
+            "start the others or lower --sites"
+        )
+
+
+def _description(reply: bytes | Failure, registered: str) -> Description:
+    """What a site told, if it is the one that its key is registered for."""
+    description = _parsed(reply)
+    if registered and description.site != registered:
+        raise FederationError(
+            f"{description.site!r} has the key of {registered!r}; start it with --name {registered}"
+        )
+    return description
+
+
+def _parsed(reply: bytes | Failure) -> Description:
+    if isinstance(reply, Failure):
+        raise FederationError(reply.reason)
+    try:
+        said = from_bytes(reply)
+        if isinstance(said, Refused):
+            raise FederationError(said.reason)
+        if isinstance(said, Described):
+            return Description.model_validate(said.description)
+    except (WireError, ValidationError):
+        pass
+    raise FederationError("its description is malformed; install the same release of fedsparse")
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise FederationError(f"two sites are called {name!r}; give each its own --name")

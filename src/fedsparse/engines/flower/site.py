@@ -1,0 +1,169 @@
+"""A site: answers what it is asked, on its own rows, within its policy."""
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from fedsparse.clients import Clients, open_clients
+from fedsparse.codec import WireError, decode_request, encode_answer
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines.flower import tables
+from fedsparse.engines.flower.payloads import (
+    Answered,
+    Ask,
+    Described,
+    Hello,
+    Payload,
+    Refused,
+    Setup,
+    SetupNeeded,
+    digest_of,
+    from_bytes,
+    to_bytes,
+)
+from fedsparse.engines.flower.policy import Policy
+from fedsparse.engines.flower.tables import Agreed, Table
+from fedsparse.errors import DataError, OptionError
+from fedsparse.losses import LOSSES, SquaredError
+from fedsparse.wire import MAX_LENGTH
+
+log = logging.getLogger("fedsparse.federation")
+
+_ONE = np.zeros(1, dtype=np.int64)
+
+
+class Site:
+    """Holds a site's rows and answers messages about them.
+
+    Parameters
+    ----------
+    name
+        By which the federation knows the site.
+    table
+        Its rows.
+    policy
+        What it answers.
+    threads
+        Processor cores it may use.
+
+    Examples
+    --------
+    >>> table = Table(np.ones((6, 2)), np.zeros(6), ("age", "dose"))
+    >>> site = Site("bari", table, Policy(), threads=1)
+    >>> from_bytes(site.reply(to_bytes(Hello("squared")), run=1)).description["rows"]
+    6
+    """
+
+    def __init__(self, name: str, table: Table, policy: Policy, threads: int) -> None:
+        self.name = name
+        self._table = table
+        self._policy = policy
+        self._threads = threads
+        self._setups: dict[str, bytes] = {}
+        self._opened: tuple[str, Clients] | None = None
+        self._rounds: Counter[int] = Counter()
+
+    def memory(self) -> dict[str, bytes]:
+        """What must be kept for the next message, if another process answers it."""
+        rounds = {f"rounds of {run}": str(count).encode() for run, count in self._rounds.items()}
+        return {**self._setups, **rounds}
+
+    def recall(self, memory: Mapping[str, bytes]) -> None:
+        """Take up what `memory` gave."""
+        for name, value in memory.items():
+            if name.startswith("rounds of "):
+                self._rounds[int(name.removeprefix("rounds of "))] = int(value)
+            else:
+                self._setups[name] = value
+
+    def reply(self, message: bytes, run: int) -> bytes:
+        """What to say to a message of a run; whatever it holds, there is a reply."""
+        try:
+            reply = self._reply(from_bytes(message), run)
+        except DataError as error:
+            # Errors about rows may quote them: they are told here and nowhere else.
+            log.error("%s cannot answer: %s", self.name, error)
+            reply = Refused("its rows cannot be used like that; its own log says why")
+        except (WireError, OptionError) as error:
+            log.error("%s was sent something that makes no sense: %s", self.name, error)
+            reply = Refused(str(error))
+        except Exception as error:
+            log.exception("%s failed", self.name)
+            reply = Refused(f"it failed ({type(error).__name__}); its own log says where")
+        if isinstance(reply, Refused):
+            log.warning("%s refused: %s", self.name, reply.reason)
+        return to_bytes(reply)
+
+    def _reply(self, message: Payload, run: int) -> Payload:
+        match message:
+            case Hello(loss):
+                return self._describe(loss)
+            case Ask():
+                return self._answer(message, run)
+        raise WireError("A site was told something that only a site says.")
+
+    def _describe(self, loss: str) -> Payload:
+        if loss not in LOSSES:
+            raise OptionError(f"unknown loss {loss!r}; use one of {', '.join(LOSSES)}")
+        rows = self._table.features.shape[0]
+        if rows < self._policy.smallest_samples:
+            return Refused(
+                f"it has fewer rows than the {self._policy.smallest_samples} its policy asks for; "
+                "train without it"
+            )
+        with_labels = loss != SquaredError.name
+        description = tables.describe(self._table, self.name, with_labels)
+        log.info("%s described its table: %d rows", self.name, rows)
+        return Described(description.model_dump(mode="json"))
+
+    def _answer(self, ask: Ask, run: int) -> Payload:
+        if ask.setup is not None:
+            self._learn(ask.session, ask.setup)
+        clients = self._clients(ask.session)
+        if clients is None:
+            return SetupNeeded()
+        request = decode_request(ask.request, clients.shape)
+        objection = self._policy.objection(request, clients.data.samples)
+        if objection is not None:
+            return Refused(objection)
+        if self._policy.is_round(request):
+            limit = self._policy.most_rounds
+            if limit is not None and self._rounds[run] >= limit:
+                return Refused(f"its policy allows {limit} rounds in a run; train it anew")
+            self._rounds[run] += 1
+        answer = encode_answer(request.answer(clients, _ONE))
+        log.info("%s answered %s with %d bytes", self.name, type(request).__name__, len(answer))
+        return Answered(answer)
+
+    def _learn(self, session: str, setup: bytes) -> None:
+        if digest_of(setup) != session:
+            raise WireError("The setup is not the one that the message names.")
+        self._setups = {session: setup}
+
+    def _clients(self, session: str) -> Clients | None:
+        """The rows made ready under a setup, or None if it is not known."""
+        if self._opened is not None and self._opened[0] == session:
+            return self._opened[1]
+        if session not in self._setups:
+            return None
+        setup = Setup.from_bytes(self._setups[session])
+        agreed = Agreed.from_json(setup.agreed)
+        features, targets = tables.encode(self._table, agreed)
+        data = FederatedData(
+            features,
+            targets,
+            np.array([0, features.shape[0]]),
+            (self.name,),
+            np.array([setup.identity]),
+            agreed.classes,
+        )
+        if self._opened is not None:
+            self._opened[1].workers.close()
+        clients = open_clients(data, setup.loss, self._threads)
+        if math.prod(clients.shape) > MAX_LENGTH:
+            raise WireError(f"The model would have more than {MAX_LENGTH} coefficients.")
+        self._opened = (session, clients)
+        return clients

@@ -1,0 +1,50 @@
+"""A site, as a process, that sends NaN once training is under way: what a fault or a foe would do.
+
+Arguments: name, table, target, folder with keys, port.
+"""
+
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from fedsparse.codec import encode_answer
+from fedsparse.engines.flower.connection import serve
+from fedsparse.engines.flower.folder import SiteFolder
+from fedsparse.engines.flower.line import Access
+from fedsparse.engines.flower.payloads import Answered, from_bytes, to_bytes
+from fedsparse.engines.flower.policy import Policy
+from fedsparse.engines.flower.site import Site
+from fedsparse.engines.flower.tables import read_table
+from fedsparse.stacks import DenseStack
+
+HEALTHY_ANSWERS = 6
+
+
+class PoisonedSite(Site):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._count = 0
+
+    def reply(self, message, run):
+        said = super().reply(message, run)
+        self._count += 1
+        is_answer = isinstance(from_bytes(said), Answered)
+        if not is_answer or self._count <= HEALTHY_ANSWERS:
+            return said
+        width = self._table.features.shape[1]
+        poison = {"x": DenseStack(np.full((1, width), np.nan), (width,))}
+        return to_bytes(Answered(encode_answer(poison)))
+
+
+def main():
+    name, table, target, keys, port = sys.argv[1:]
+    folder = SiteFolder(Path(keys))
+    site = PoisonedSite(name, read_table(Path(table), target), Policy(), 1)
+    access = Access(f"localhost:{port}", folder.authority, folder.key)
+    serve(site, access, patience=60.0, poll=0.3, stop=threading.Event())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What crosses the sockets, beside what is counted; and what never crosses them."""
+
+import struct
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tests.cli.federation.federations import Federation, write_table
+from tests.cli.federation.proxies import Proxy
+
+pytestmark = pytest.mark.slow
+
+SITES = ("aachen", "bari")
+WIDTH, TAU, ROWS = 150_360, 200, 30
+ROUNDS = (2, 8)
+LIMIT = 8_000
+
+
+def on_the_wire(proxy):
+    """Bytes down and up beyond idle polling."""
+    busy = [exchange for exchange in proxy.exchanges() if not exchange.is_idle]
+    return np.array([sum(own.bytes_down for own in busy), sum(own.bytes_up for own in busy)])
+
+
+def counted(run, site):
+    """Bytes down and up of the messages' content."""
+    own = next(own for own in run.outcome["sites"] if own["name"] == site)
+    return np.array([own["bytes_down"], own["bytes_up"]])
+
+
+@pytest.fixture(scope="module")
+def overheard(tmp_path_factory):
+    """Two runs without TLS that differ in their rounds, each site behind a proxy of its own."""
+    root = tmp_path_factory.mktemp("bytes")
+    random = np.random.default_rng(0)
+    tables, proxies = {}, {}
+    with ExitStack() as stack:
+        federation = stack.enter_context(Federation(root, SITES, insecure=True))
+        for name in SITES:
+            rows = sparse.random_array((ROWS, WIDTH), density=0.002, rng=random, format="lil")
+            rows[0, WIDTH - 1] = 0.123456789  # all sites know the last column
+            tables[name] = (rows.tocsr(), random.standard_normal(ROWS))
+            path = write_table(root / f"{name}.libsvm", *tables[name])
+            proxies[name] = stack.enter_context(Proxy(federation.port))
+            federation.start_site(name, path, port=proxies[name].port)
+        for name in SITES:
+            federation.wait_for_log(name, "is connected")
+        before = {name: on_the_wire(proxy) for name, proxy in proxies.items()}
+        runs = []
+        for rounds in ROUNDS:
+            run = federation.train(
+                sparsity=TAU, sites=2, rounds=rounds, step_size=0.1, evaluate_every=rounds
+            )
+            assert run.finish() == 0, run.text
+            wire = {name: on_the_wire(proxy) for name, proxy in proxies.items()}
+            runs.append({n: (wire[n] - before[n], counted(run, n)) for n in SITES})
+            before = wire
+    return runs, tables, proxies
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_a_round_takes_less_than_8_kilobytes_each_way_beyond_idle_polling(overheard, site):
+    (few, many), _, _ = overheard
+    rounds = ROUNDS[1] - ROUNDS[0]
+    pairs = zip(few[site], many[site], strict=True)
+    wire, content = ((later - sooner) / rounds for sooner, later in pairs)
+    print(f"{site}: {wire} bytes down and up a round on the wire, {content} of content")
+    assert (wire < LIMIT).all()
+    assert (content < wire).all()
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_no_row_and_no_label_crosses_the_socket(overheard, site):
+    _, tables, proxies = overheard
+    content = proxies[site].content
+    rows, targets = tables[site]
+    assert len(content) > 10_000
+    for number in [*rows.data, *targets]:
+        assert struct.pack("<d", number) not in content
+        assert struct.pack(">d", number) not in content
+        assert struct.pack("<f", number) not in content
+        assert repr(float(number)).encode() not in content

@@ -1,0 +1,131 @@
+"""The commands of a federation: what they say, and what they refuse."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.commands import assert_one_line, fedsparse
+from tests.cli.federation.federations import Federation, write_table
+
+ENVIRONMENT = os.environ | {"NO_COLOR": "1"}
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "bari.csv"
+    path.write_text("age,dose,relapse\n" + "61,0.5,1\n47,0.25,0\n" * 4)
+    return path
+
+
+def federation(*arguments, **options):
+    return fedsparse("federation", *arguments, env=ENVIRONMENT, **options)
+
+
+class TestKeys:
+    def test_says_what_to_hand_to_whom(self, tmp_path):
+        folder = tmp_path / "federation"
+        done = federation("keys", folder, "--host", "localhost", "--site", "bari", "--site", "cork")
+        assert done.returncode == 0
+        assert f"keep {folder}/ca.key secret" in done.stdout
+        assert f"Hand {folder}/for-sites/bari to bari" in done.stdout
+        assert f"Hand {folder}/for-sites/cork to cork" in done.stdout
+
+    def test_adds_sites_later(self, tmp_path):
+        federation("keys", tmp_path / "keys", "--host", "localhost", "--site", "bari")
+        done = federation("keys", tmp_path / "keys", "--site", "cork")
+        assert done.returncode == 0
+        assert "for-sites/cork" in done.stdout
+        assert "for-sites/bari" not in done.stdout
+
+    def test_needs_a_host(self, tmp_path):
+        done = federation("keys", tmp_path / "keys", "--site", "bari")
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "name the host by which sites reach the server")
+
+
+class TestServer:
+    def test_does_not_start_without_keys(self, tmp_path):
+        done = federation("server", tmp_path)
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "make keys with 'fedsparse federation keys'")
+
+
+class TestSite:
+    def test_does_not_start_without_keys(self, tmp_path, table):
+        done = federation(
+            "site", "--data", table, "--target", "relapse", "--server", "localhost",
+            "--keys", tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "there is no")
+
+    def test_names_a_table_that_is_not_there(self, tmp_path):
+        done = federation(
+            "site", "--data", tmp_path / "none.csv", "--server", "localhost:1", "--insecure"
+        )
+        assert done.returncode == 2
+        assert "there is no file" in done.stderr
+
+    def test_without_protection_says_so_loudly_and_gives_up_in_bounded_time(self, table):
+        done = federation(
+            "site", "--data", table, "--target", "relapse", "--server", "127.0.0.1:1",
+            "--insecure", "--patience", "1",
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "WARNING: --insecure: nothing is encrypted" in done.stderr
+        last = done.stderr.splitlines(keepends=True)[-1]
+        assert_one_line(last, "127.0.0.1:1 was not reached for")
+
+
+class TestTrain:
+    def test_refuses_options_that_contradict_each_other(self, tmp_path):
+        done = federation(
+            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--min-sites", 3, "--insecure"
+        )
+        assert done.returncode == 2
+        assert "min_sites is 3, more than the 2 sites" in done.stderr
+
+    def test_says_when_there_is_no_server(self, tmp_path):
+        done = federation(
+            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--insecure", "--port", 1,
+            "--out", tmp_path / "trained",
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "the run could not be started; is the server up?" in done.stderr
+
+
+def test_fedsparse_and_its_command_line_start_without_flower():
+    code = "import sys, fedsparse, fedsparse.cli; assert not {'flwr', 'ray'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_programs_end_when_they_are_asked_to(tmp_path):
+    """Ctrl-C ends a site and a server cleanly, with nothing left running."""
+    with Federation(tmp_path, ["bari"]) as running:
+        rows = write_table(tmp_path / "bari.csv", *_rows())
+        running.start_site("bari", rows)
+        running.wait_for_log("bari", "bari is connected")
+        for name in ("bari", "server"):
+            process = running.programs.running.pop(name)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) in (0, 130)
+        assert running.log("bari").endswith("bari has left the federation.\n")
+
+
+def _rows():
+    random = np.random.default_rng(0)
+    return random.standard_normal((9, 3)), random.standard_normal(9)
+
+
+@pytest.mark.slow
+def test_the_demonstration_ends_with_the_model_of_one_process(tmp_path):
+    done = federation("demo", "--rounds", 2, "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "training on 5 sites: aachen, bari, cork, delft, espoo" in done.stdout
+    assert done.stdout.rstrip().endswith("the same bit for bit.")
+    assert (tmp_path / "demo" / "trained" / "report.html").exists()

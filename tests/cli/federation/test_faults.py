@@ -1,0 +1,171 @@
+"""Sites and servers that die, hang, lie or are not who they say they are: real processes."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedsparse as fs
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines.flower.folder import ServerFolder
+from fedsparse.engines.flower.keys import make_keys
+from tests.cli.federation.federations import TARGET, Federation, write_table
+
+pytestmark = pytest.mark.slow
+
+TAU = 3
+GOOD = ("aachen", "bari")
+ODD = ("hanging", "killed", "mismatched", "poisoned")
+ROOT = Path(__file__).parents[3]
+
+
+def rows_of(seed, width=8, count=12):
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((count, width)).round(3)
+    return rows, (rows[:, :3] @ [2.0, -1.0, 1.0] + 0.2 * random.standard_normal(count)).round(3)
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory):
+    """A server and two good sites; each test adds an odd one."""
+    root = tmp_path_factory.mktemp("faults")
+    with Federation(root, [*GOOD, *ODD]) as running:
+        for seed, name in enumerate(GOOD):
+            running.start_site(name, write_table(root / f"{name}.csv", *rows_of(seed)))
+        yield running
+
+
+@pytest.fixture
+def add(federation):
+    """Adds a site for the time of a test."""
+
+    def start_site(name, columns=None):
+        table = write_table(federation.root / f"{name}.csv", *rows_of(9), columns)
+        federation.start_site(name, table)
+        federation.wait_for_log(name, "is connected")
+
+    yield start_site
+    for name in ODD:
+        if name in federation.programs.running:
+            federation.kill(name, signal.SIGCONT)
+            federation.programs.end(name)
+
+
+def start(federation, **options):
+    options = {
+        "sparsity": TAU, "sites": 3, "rounds": 40, "step_size": 0.05, "round_seconds": 4.0,
+        "min_sites": 2, "longest_wait": 60, "out": "trained",
+    } | options  # fmt: skip
+    return federation.train(**options)
+
+
+def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
+    add("killed")
+    run = start(federation, rounds=8)
+    run.until("round 2 of 8")
+    federation.kill("killed")
+    assert run.finish() == 0, run.text
+    assert "killed is absent: no answer within 4 s" in run.text
+    assert "round 8 of 8" in run.text
+    assert [own["absent"] for own in run.outcome["sites"]] == [False, False, True]
+
+
+def test_a_site_that_hangs_is_left_out_and_comes_back(federation, add):
+    add("hanging")
+    run = start(federation)
+    run.until("round 2 of 40")
+    federation.kill("hanging", signal.SIGSTOP)
+    run.until("hanging is absent: no answer within 4 s")
+    federation.kill("hanging", signal.SIGCONT)
+    run.until("hanging is back")
+    run.until(": 3 of 3 sites answered")
+    run.process.send_signal(signal.SIGINT)
+    assert run.finish() == 130, run.text
+    assert run.lines[-1] == "fedsparse: stopped\n"
+
+
+def test_a_site_that_sends_nan_is_excluded_by_name(federation):
+    table = write_table(federation.root / "poisoned.csv", *rows_of(9))
+    arguments = ["poisoned", table, TARGET, federation.folder.package_of("poisoned")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.cli.federation.poisoned_site", *map(str, arguments),
+         str(federation.port)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        run = start(federation, rounds=8)
+        assert run.finish() == 0, run.text
+    finally:
+        process.terminate()
+        process.wait()
+    assert "poisoned takes no further part: its answer" in run.text
+    assert "round 8 of 8" in run.text
+    assert run.outcome["sites"][2]["excluded"] is not None
+    assert np.isfinite(run.model["objective"])
+
+
+def test_columns_that_do_not_match_are_listed_before_any_round(federation, add):
+    columns = [f"gene {place}" for place in range(7)] + ["gnee 7"]
+    add("mismatched", columns)
+    run = start(federation)
+    assert run.finish() == 2
+    assert run.lines[-1] == (
+        'fedsparse: the sites\' tables do not match: mismatched lacks "gene 7"; mismatched also '
+        'has "gnee 7"; make them the same at all sites\n'
+    )
+    assert "round 0" not in run.text
+
+
+def site_alone(federation, keys, name, *more):
+    """Run a site to its end, and give what it said."""
+    table = write_table(federation.root / f"{name}.csv", *rows_of(9))
+    return subprocess.run(
+        [sys.executable, "-m", "fedsparse", "federation", "site", "--data", table, "--target",
+         TARGET, "--server", f"localhost:{federation.port}", "--keys", keys, *more],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )  # fmt: skip
+
+
+def test_a_site_whose_key_is_not_registered_is_refused(federation, tmp_path):
+    make_keys(federation.folder, [], ["stranger"])  # the running server has not heard of it
+    keys = federation.folder.package_of("stranger")
+    done = site_alone(federation, keys, "stranger", "--patience", "1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("fedsparse: the server does not know stranger (")
+    assert "have its administrator register the key" in done.stderr
+    for path in federation.folder.public_keys.glob("stranger.*"):
+        path.unlink()
+
+
+def test_a_server_that_another_authority_vouches_for_is_refused(federation, tmp_path):
+    other = ServerFolder(tmp_path / "other")
+    make_keys(other, ["localhost"], ["bari"])
+    done = site_alone(federation, other.package_of("bari"), "bari")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"fedsparse: localhost:{federation.port} is not the server that")
+    assert "ask its administrator for the right folder" in done.stderr
+
+
+def test_a_killed_server_is_resumed_to_the_model_of_an_uninterrupted_run(federation):
+    run = start(federation, sites=2, rounds=12, out="resumed")
+    run.until("round 3 of 12")
+    federation.kill("server")
+    assert run.finish() == 2, run.text
+    assert "Go on from its checkpoint with --resume" in run.lines[-1]
+    federation.start_server()
+    again = start(federation, sites=2, rounds=12, out="resumed", resume=True)
+    assert again.finish() == 0, again.text
+    assert "round 2 of 12" not in again.text  # it did not begin anew
+    data = FederatedData.from_clients([rows_of(seed) for seed in range(2)])
+    algorithm = fs.FedIterHT(TAU, local_steps=10, step_size=0.05)
+    expected = fs.run(algorithm, data, rounds=12)
+    coefficients = {f"gene {place}": float(expected.coef[place]) for place in expected.support}
+    assert again.model["coefficients"] == coefficients
+    assert "bari lost the server" in federation.log("bari")

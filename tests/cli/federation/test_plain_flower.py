@@ -1,0 +1,125 @@
+"""The same app without our commands: Flower's own programs run it."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fedsparse as fs
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines.flower.demonstration import free_port, wait_for_port
+from fedsparse.engines.flower.submission import write_app
+from fedsparse.engines.flower.superlink import flower_environment
+from fedsparse.engines.flower.training import Training
+from tests.cli.federation.federations import TARGET, write_table
+
+pytestmark = pytest.mark.slow
+
+SITES = ("aachen", "bari")
+ALGORITHM = fs.FedIterHT(2, local_steps=3, step_size=0.1)
+
+
+def program(name):
+    return str(Path(sys.executable).with_name(name))
+
+
+def start(stack, command, environment):
+    """Start one of Flower's programs for as long as the stack lasts."""
+    process = subprocess.Popen(
+        [program(command[0]), *map(str, command[1:])],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+
+
+def tables_in(folder):
+    random = np.random.default_rng(1)
+    folder.mkdir()
+    clients = {}
+    for name in SITES:
+        rows = random.standard_normal((9, 5)).round(3)
+        clients[name] = (rows, (rows[:, 0] - rows[:, 3]).round(3))
+        write_table(folder / f"{name}.csv", *clients[name])
+    return clients
+
+
+def training_to(out, **more):
+    return Training(
+        sparsity=2, sites=2, rounds=1, local_steps=3, step_size=0.1, out=str(out), **more
+    )
+
+
+def assert_same_model(out, clients):
+    expected = fs.run(ALGORITHM, FederatedData.from_clients(clients), rounds=1)
+    model = json.loads((out / "model.json").read_text())
+    assert model["coefficients"] == {
+        f"gene {place}": float(expected.coef[place]) for place in expected.support
+    }
+
+
+def run_app(app, environment, *options):
+    done = subprocess.run(
+        [program("flwr"), "run", app, "plain", "--stream", *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def link(tmp_path):
+    """A SuperLink of Flower's own, how to start more beside it, and its port."""
+    port = free_port()
+    environment = os.environ | flower_environment(tmp_path / "flower")
+    (tmp_path / "flower").mkdir()
+    (tmp_path / "flower" / "config.toml").write_text(
+        f'[superlink.plain]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+    )
+    with ExitStack() as stack:
+
+        def begin(*options):
+            command = ["flower-superlink", "--insecure", "--port", port]
+            command += ["--disable-runtime-dependency-installation", *options]
+            start(stack, command, environment)
+            wait_for_port(port)
+
+        yield stack, begin, port, environment
+
+
+def test_superlink_and_supernodes_of_flower_run_the_app(tmp_path, link):
+    stack, begin, port, environment = link
+    clients = tables_in(tmp_path / "tables")
+    out = tmp_path / "trained"
+    app = write_app(tmp_path / "app", training_to(out, round_seconds=60.0))
+    begin()
+    for name in SITES:
+        table = tmp_path / "tables" / f"{name}.csv"
+        config = f'data="{table}" target="{TARGET}" name="{name}"'
+        node = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}"]
+        start(stack, [*node, "--port", free_port(), "--node-config", config], environment)
+    text = run_app(app, environment)
+    assert (out / "model.json").exists(), text
+    assert_same_model(out, clients)
+
+
+def test_flowers_simulation_runs_the_app(tmp_path, link):
+    pytest.importorskip("ray", reason="Flower's simulation is not installed: flwr[simulation]")
+    _, begin, _, environment = link
+    clients = tables_in(tmp_path / "tables")
+    out = tmp_path / "trained"
+    data = str(tmp_path / "tables")
+    app = write_app(tmp_path / "app", training_to(out, data=data, target=TARGET))
+    begin("--simulation")
+    text = run_app(app, environment, "--federation-config", "num-supernodes=2")
+    assert (out / "model.json").exists(), text
+    assert_same_model(out, clients)

@@ -1,0 +1,431 @@
+"""The server's side: results of one process, whatever sites do."""
+
+import logging
+import time
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord, Error, RecordDict
+from scipy import sparse
+
+import fedsparse as fs
+from fedsparse.codec import encode_answer
+from fedsparse.engines.flower import mailbox, payloads
+from fedsparse.engines.flower.conduct import Conduct
+from fedsparse.engines.flower.engine import FlowerEngine
+from fedsparse.engines.flower.payloads import Answered, Ask
+from fedsparse.engines.flower.policy import Policy
+from fedsparse.errors import FederationError
+from fedsparse.run import run_on
+from fedsparse.stacks import DenseStack
+from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
+from tests.engines.flower.grids import Nodes, answering, site_named
+
+NAMES = ("aachen", "bari", "cork", "delft")
+TAU = 5
+# Six rounds of: steps that average, with H_τ at sites, mini-batches, corrections, second order.
+ALGORITHMS = {
+    "FedHT": fs.FedHT(TAU, local_steps=3),
+    "FedIterHT": fs.FedIterHT(TAU, local_steps=3),
+    "adaptive": fs.FedIterHT(TAU, local_steps=3, server_step="adaptive"),
+    "mini-batches": fs.FedIterHT(TAU, local_steps=3, step_size=0.05, batch_size=4),
+    "SVRG": fs.SVRGHT(TAU, batch_size=4, step_size=0.02, clients_per_round=2),
+    "samples": fs.FedHT(TAU, weights="samples", refit=False),
+    "FedAvg": fs.FedAvg(local_steps=2),
+    "FedProx": fs.FedProx(local_steps=2, proximal=0.3),
+}
+SECOND_ORDER = {
+    "FedSplice": fs.FedSplice(TAU),
+    "refit": fs.FedHT(TAU, local_steps=2, refit=True),
+}
+GENEROUS = Policy(smallest_samples=1)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    monkeypatch.setattr(mailbox, "SHORTEST_PAUSE", 0.001)
+
+
+def sites_of(clients, storage="dense"):
+    convert = sparse.csr_array if storage == "csr" else np.asarray
+    return [
+        site_named(name, convert(Z), y, policy=GENEROUS)
+        for name, (Z, y) in zip(NAMES, clients, strict=True)
+    ]
+
+
+def grid_of(sites, **others):
+    nodes = {7 * place + 3: answering(site) for place, site in enumerate(sites)}
+    return Nodes(dict(sorted(nodes.items(), reverse=True)))
+
+
+def engine_on(grid, loss="squared", **conduct):
+    conduct = {"sites": len(grid.nodes), "round_seconds": 0.2, "longest_wait": 1.0} | conduct
+    return FlowerEngine(grid, LOSS_OBJECTS[loss], Conduct(**conduct))
+
+
+def assert_same(result, expected):
+    assert result.coef.tobytes() == expected.coef.tobytes()
+    assert result.objective == expected.objective
+    assert result.history.drop("seconds").equals(expected.history.drop("seconds"))
+    assert np.array_equal(result.classes, expected.classes)
+
+
+class TestAgreementWithOneProcess:
+    @pytest.mark.parametrize("storage", STORAGES)
+    @pytest.mark.parametrize("loss", LOSSES)
+    @pytest.mark.parametrize("name", ALGORITHMS | SECOND_ORDER)
+    def test_bit_for_bit(self, name, loss, storage):
+        if name in SECOND_ORDER and loss == "softmax":
+            pytest.skip("second-order methods take losses with one score")
+        algorithm = (ALGORITHMS | SECOND_ORDER)[name]
+        clients = clients_for(loss)
+        engine = engine_on(grid_of(sites_of(clients, storage)), loss)
+        result = run_on(engine, algorithm, rounds=6, seed=5)
+        data = federate(clients, storage)
+        expected = fs.run(algorithm, data, loss=LOSS_OBJECTS[loss], rounds=6, seed=5, threads=2)
+        assert_same(result, expected)
+
+    def test_sites_come_in_the_order_of_their_names(self):
+        assert engine_on(grid_of(sites_of(clients_for("squared"))[::-1])).names == NAMES
+
+    def test_classes_are_those_of_the_federation_even_where_a_site_lacks_some(self):
+        clients = clients_for("logistic")
+        clients = [(Z, 2 * y - 1) for Z, y in clients]
+        clients[1][1][:] = 1.0
+        engine = engine_on(grid_of(sites_of(clients)), "logistic")
+        result = run_on(engine, ALGORITHMS["FedHT"], rounds=3)
+        expected = fs.run(
+            ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["logistic"], rounds=3
+        )
+        assert_same(result, expected)
+        assert result.classes.tolist() == [-1, 1]
+
+    def test_text_labels_reach_the_model(self):
+        clients = [(Z, np.array(["a", "b", "c"])[y.astype(int)]) for Z, y in clients_for("softmax")]
+        engine = engine_on(grid_of(sites_of(clients)), "softmax")
+        result = run_on(engine, fs.FedIterHT(2, local_steps=2), rounds=2)
+        assert result.classes.tolist() == ["a", "b", "c"]
+        assert result.coef.shape == (24, 3)
+
+    def test_columns_may_come_in_another_order(self):
+        clients = clients_for("squared")
+        columns = tuple(f"gene {place}" for place in range(24))
+        sites = [
+            site_named(name, Z, y, columns, GENEROUS)
+            for name, (Z, y) in zip(NAMES, clients, strict=True)
+        ]
+        backwards = np.arange(24)[::-1]
+        Z, y = clients[2]
+        names = tuple(columns[place] for place in backwards)
+        sites[2] = site_named("cork", np.ascontiguousarray(Z[:, backwards]), y, names, GENEROUS)
+        engine = engine_on(grid_of(sites))
+        assert_same(
+            run_on(engine, ALGORITHMS["FedHT"], rounds=3),
+            fs.run(ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["squared"], rounds=3),
+        )
+
+    def test_numbered_columns_may_end_early(self):
+        clients = clients_for("squared")
+        clients[1][0][:, 20:] = 0.0
+        sites = sites_of(clients, "csr")
+        Z, y = clients[1]
+        sites[1] = site_named("bari", sparse.csr_array(Z[:, :20]), y, policy=GENEROUS)
+        assert_same(
+            run_on(engine_on(grid_of(sites)), ALGORITHMS["FedHT"], rounds=3),
+            fs.run(
+                ALGORITHMS["FedHT"],
+                federate(clients, "csr"),
+                loss=LOSS_OBJECTS["squared"],
+                rounds=3,
+            ),
+        )
+
+    def test_a_run_goes_on_from_its_checkpoint(self, tmp_path):
+        clients = clients_for("squared")
+        whole = run_on(engine_on(grid_of(sites_of(clients))), ALGORITHMS["adaptive"], rounds=8)
+        for rounds in (3, 8):
+            engine = engine_on(grid_of(sites_of(clients)))
+            path = tmp_path / "run.npz"
+            result = run_on(engine, ALGORITHMS["adaptive"], rounds=rounds, checkpoint=path)
+        assert_same(result, whole)
+
+
+MATCHING = ("age", "dose", "sex")
+MISMATCHES = {
+    "a column less": (("age", "dose"), 'bari lacks "sex"'),
+    "a column more": ((*MATCHING, "bmi"), 'bari also has "bmi"'),
+    "another name": (("age", "dose", "gender"), 'bari lacks "sex"; bari also has "gender"'),
+    "numbers for names": (None, "bari numbers its columns"),
+}
+
+
+class TestAgreementBeforeTraining:
+    @pytest.mark.parametrize(("columns", "told"), MISMATCHES.values(), ids=MISMATCHES)
+    def test_columns_that_do_not_match_are_listed_by_site(self, columns, told):
+        width = 3 if columns is None else len(columns)
+        sites = [
+            site_named("aachen", np.ones((9, 3)), np.ones(9), MATCHING),
+            site_named("bari", np.ones((9, width)), np.ones(9), columns),
+        ]
+        with pytest.raises(FederationError, match=told):
+            engine_on(grid_of(sites))
+
+    def test_a_site_with_too_few_rows_is_named(self):
+        sites = [site_named(name, np.ones((9, 3)), np.ones(9)) for name in ("aachen", "bari")]
+        with pytest.raises(FederationError, match=r"aachen has 9 rows, fewer than 10; bari has 9"):
+            engine_on(grid_of(sites), minimum_rows=10)
+
+    def test_text_at_one_site_and_numbers_at_another_are_told(self):
+        sites = [
+            site_named("aachen", np.ones((9, 3)), np.array(list("ababababa"))),
+            site_named("bari", np.ones((9, 3)), np.zeros(9)),
+        ]
+        with pytest.raises(FederationError, match="the labels of bari are numbers"):
+            engine_on(grid_of(sites), "softmax")
+
+    def test_two_sites_of_one_name_are_told_apart_by_nobody(self):
+        sites = [site_named("bari", np.ones((9, 3)), np.ones(9)) for _ in range(2)]
+        with pytest.raises(FederationError, match="two sites are called 'bari'"):
+            engine_on(grid_of(sites))
+
+    def test_sites_that_do_not_come_are_counted(self):
+        sites = sites_of(clients_for("squared"))[:3]
+        with pytest.raises(FederationError, match="4 sites were expected and 3 came: aachen, bari"):
+            engine_on(grid_of(sites), sites=4)
+
+    def test_more_sites_than_expected_are_not_chosen_from(self):
+        sites = sites_of(clients_for("squared"))
+        with pytest.raises(FederationError, match=r"3 sites were expected and 4 came: .*--sites 4"):
+            engine_on(grid_of(sites), sites=3)
+
+    def test_a_node_that_says_nothing_is_waited_for_as_in_a_round(self):
+        grid = grid_of(sites_of(clients_for("squared")))
+        grid.nodes[99] = lambda payload: None
+        assert engine_on(grid, sites=4, round_seconds=0.05).names == NAMES
+
+    @pytest.mark.parametrize(
+        "said",
+        [b"", b"garbage", payloads.to_bytes(payloads.Described({"site": "x", "rows": -1}))],
+        ids=["nothing", "garbage", "nonsense"],
+    )
+    def test_a_malformed_description_is_no_site(self, said):
+        grid = grid_of(sites_of(clients_for("squared")))
+        grid.nodes[99] = lambda payload: said
+        with pytest.raises(FederationError, match="its description is malformed"):
+            engine_on(grid, sites=5)
+        assert engine_on(grid, sites=5, min_sites=4).names == NAMES
+
+    def test_a_site_whose_policy_forbids_it_does_not_take_part(self):
+        grid = grid_of(sites_of(clients_for("squared")))
+        shy = site_named("york", np.ones((9, 24)), np.ones(9), policy=Policy(smallest_samples=50))
+        grid.nodes[99] = answering(shy)
+        with pytest.raises(FederationError, match="fewer rows than the 50 its policy asks for"):
+            engine_on(grid, sites=5)
+
+
+def misbehaving(site, after, fault):
+    """A site that answers some messages and then shows a fault."""
+    count = 0
+
+    def reply(payload):
+        nonlocal count
+        count += 1
+        said = site.reply(payload, run=1)
+        return said if count <= after else fault(payload, said)
+
+    return reply
+
+
+def say(fields):
+    return lambda payload, said: payloads.to_bytes(Answered(encode_answer(fields)))
+
+
+FAULTS = {
+    "garbage": (lambda payload, said: b"\x00\xff" * 9, "its answer cannot be used"),
+    "a damaged answer": (lambda payload, said: said[:-9] + b"#" * 9, "its answer cannot be used"),
+    "its question": (lambda payload, said: payload, "only a server says"),
+    "another width": (
+        say({"x": DenseStack(np.ones((1, 25)), (25,))}),
+        "length 25, but length 24 was expected",
+    ),
+    "a matrix for a number": (
+        say({"objective": DenseStack(np.ones((1, 24)), (24,))}),
+        "instead of",
+    ),
+    "NaN": (say({"x": DenseStack(np.full((1, 24), np.nan), (24,))}), "NaN or infinity"),
+    "infinity": (say({"x": DenseStack(np.full((1, 24), np.inf), (24,))}), "NaN or infinity"),
+}
+
+
+class TestFaults:
+    def poisoned(self, fault, after=4, **conduct):
+        """A federation whose third site goes wrong once the first rounds are over."""
+        sites = sites_of(clients_for("squared"))
+        grid = grid_of(sites)
+        grid.nodes[17] = misbehaving(sites[2], after, fault)
+        return engine_on(grid, min_sites=3, **conduct)
+
+    @pytest.mark.parametrize(("fault", "told"), FAULTS.values(), ids=FAULTS)
+    def test_a_site_with_a_poisoned_answer_is_excluded_and_the_run_survives(
+        self, fault, told, caplog
+    ):
+        engine = self.poisoned(fault)
+        with caplog.at_level(logging.WARNING, "fedsparse.federation"):
+            result = run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=4)
+        assert np.isfinite(result.coef).all()
+        assert result.records[-1].round == 4
+        assert told in engine.members[2].excluded
+        assert "cork takes no further part" in caplog.text
+        assert result.history["absent"].to_list()[-1] > 0
+
+    def test_an_excluded_site_leaves_the_model_of_the_others(self):
+        """With the first answer poisoned already, the third site never counted."""
+        engine = self.poisoned(FAULTS["garbage"][0], after=1)
+        result = run_on(engine, ALGORITHMS["FedHT"], rounds=5)
+        clients = clients_for("squared")
+        del clients[2]
+        expected = fs.run(
+            ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["squared"], rounds=5
+        )
+        assert np.array_equal(result.coef, expected.coef)
+        assert result.objective == expected.objective
+
+    def test_a_site_that_falls_silent_is_left_out_and_may_come_back(self, caplog):
+        sites = sites_of(clients_for("squared"))
+        grid = grid_of(sites)
+        alive = {"cork": True}
+        grid.nodes[17] = lambda payload: sites[2].reply(payload, 1) if alive["cork"] else None
+        engine = engine_on(grid, min_sites=3, round_seconds=0.05)
+
+        def on_round(record):
+            alive["cork"] = not 3 <= record.round < 6
+
+        with caplog.at_level(logging.INFO, "fedsparse.federation"):
+            result = run_on(
+                engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=30, on_round=on_round
+            )
+        assert "cork is absent: no answer within" in caplog.text
+        assert "cork is back" in caplog.text
+        assert not engine.members[2].is_absent
+        absent = result.history["absent"].to_list()
+        assert absent[3] == 0
+        assert 0 < absent[-1] < 25
+        assert absent[-1] == absent[-2]
+
+    def test_a_silent_site_holds_up_only_one_round(self):
+        engine = self.poisoned(lambda payload, said: None, round_seconds=2.0)
+        began = time.perf_counter()
+        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=20)
+        assert time.perf_counter() - began < 10 * 2.0
+
+    def test_too_few_answers_end_the_run_and_keep_what_was_reached(self, tmp_path):
+        path = tmp_path / "run.npz"
+        engine = self.poisoned(lambda payload, said: None, longest_wait=0.4)
+        engine._conduct = Conduct(sites=4, round_seconds=0.1, longest_wait=0.4)
+        algorithm = fs.FedHT(TAU, local_steps=2, step_size=0.05)
+        with pytest.raises(FederationError, match=r"3 of the 4 sites needed .* cork \(absent\)"):
+            run_on(engine, algorithm, rounds=9, checkpoint=path, every=1)
+        resumed = run_on(
+            engine_on(grid_of(sites_of(clients_for("squared")))),
+            algorithm,
+            rounds=9,
+            checkpoint=path,
+        )
+        whole = run_on(engine_on(grid_of(sites_of(clients_for("squared")))), algorithm, rounds=9)
+        assert_same(resumed, whole)
+
+    def test_waiting_for_an_absent_site_gives_the_result_of_all(self):
+        sites = sites_of(clients_for("squared"))
+        grid = grid_of(sites)
+        silent = iter([False] * 5 + [True] * 3)
+        grid.nodes[17] = lambda payload: None if next(silent, False) else sites[2].reply(payload, 1)
+        engine = engine_on(grid, if_absent="wait", round_seconds=0.05, longest_wait=30.0)
+        result = run_on(engine, ALGORITHMS["FedHT"], rounds=6)
+        expected = fs.run(
+            ALGORITHMS["FedHT"],
+            federate(clients_for("squared")),
+            loss=LOSS_OBJECTS["squared"],
+            rounds=6,
+        )
+        assert_same(result, expected)
+
+    def test_a_site_started_anew_is_told_the_setup_again(self):
+        clients = clients_for("squared")
+        sites = sites_of(clients)
+        grid = grid_of(sites)
+        engine = engine_on(grid)
+        fresh = sites_of(clients)[2]
+        grid_nodes = grid.nodes
+
+        def begin_anew(record):
+            if record.round == 3:
+                grid_nodes[17] = answering(fresh)
+
+        result = run_on(engine, ALGORITHMS["FedHT"], rounds=6, on_round=begin_anew)
+        expected = fs.run(
+            ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["squared"], rounds=6
+        )
+        assert_same(result, expected)
+
+    def test_errors_of_flower_itself_count_as_absence(self):
+        engine = self.poisoned(lambda payload, said: Error(code=5, reason="Node Unavailable"))
+        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=3)
+        assert engine.members[2].is_absent
+
+    def test_a_message_without_our_bytes_counts_as_absence(self):
+        engine = self.poisoned(lambda payload, said: RecordDict({"odd": ConfigRecord({"a": 1})}))
+        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=3)
+        assert engine.members[2].is_absent
+
+    def test_iterates_that_blow_up_at_all_sites_are_divergence_not_poison(self):
+        engine = engine_on(grid_of(sites_of(clients_for("squared"))))
+        with pytest.warns(fs.DivergenceWarning, match="diverged"):
+            result = run_on(engine, fs.FedAvg(local_steps=500, step_size=1e9), rounds=3)
+        assert result.diverged
+        assert all(member.excluded is None for member in engine.members)
+
+    def test_the_only_site_asked_must_answer(self):
+        engine = self.poisoned(lambda payload, said: payload, after=1)
+        with pytest.raises(FederationError, match="0 of the 1 sites needed answered ShiftedLasso"):
+            run_on(engine, fs.EDSL(TAU, solver=2), rounds=2)
+
+
+class TestBytes:
+    def test_the_setup_travels_once(self):
+        engine = engine_on(grid_of(sites_of(clients_for("squared"))))
+        x = np.zeros(24)
+        engine.ask(fs.Evaluate(x), np.arange(4))
+        first = [member.bytes_down for member in engine.members]
+        engine.ask(fs.Evaluate(x), np.arange(4))
+        second = [
+            member.bytes_down - before for member, before in zip(engine.members, first, strict=True)
+        ]
+        assert all(later < sooner - 50 for sooner, later in zip(first, second, strict=True))
+
+    def test_no_message_holds_a_row_or_a_label(self):
+        clients = clients_for("squared")
+        said = []
+
+        def overheard(site):
+            def reply(payload):
+                said.append(site.reply(payload, 1))
+                return said[-1]
+
+            return reply
+
+        grid = Nodes(
+            {place: overheard(site) for place, site in enumerate(sites_of(clients), start=1)}
+        )
+        run_on(engine_on(grid), ALGORITHMS["FedIterHT"], rounds=5)
+        for Z, y in clients:
+            for number in [*Z[Z != 0], *y]:
+                assert np.float64(number).tobytes() not in b"".join(said)
+
+
+def test_a_message_for_another_federation_is_refused():
+    (site,) = sites_of(clients_for("squared"))[:1]
+    unknown = payloads.to_bytes(Ask(b"", "no such session"))
+    assert payloads.from_bytes(site.reply(unknown, 1)) == payloads.SetupNeeded()
+    forged = payloads.to_bytes(Ask(b"", "0" * 32, b"{}"))
+    assert "not the one" in payloads.from_bytes(site.reply(forged, 1)).reason
