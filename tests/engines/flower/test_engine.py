@@ -60,7 +60,7 @@ def grid_of(sites, **others):
 
 
 def engine_on(grid, loss="squared", **conduct):
-    conduct = {"sites": len(grid.nodes), "round_seconds": 0.2, "longest_wait": 1.0} | conduct
+    conduct = {"sites": len(grid.nodes), "round_seconds": 30.0, "longest_wait": 1.0} | conduct
     return FlowerEngine(grid, LOSS_OBJECTS[loss], Conduct(**conduct))
 
 
