@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+DOCS_READY := .venv/docs-ready
 
-.PHONY: demo test lint bench bench-rounds clean
+.PHONY: demo test lint bench bench-rounds docs clean
 
 demo: $(READY)
 	$(BIN)/fedsparse demo
@@ -24,6 +25,11 @@ bench-rounds: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m benchmarks rounds
 
+# Ends in site/index.html, which opens without a server or a network.
+docs: $(DOCS_READY)
+	$(BIN)/python docs/command_line.py
+	$(BIN)/mkdocs build --strict --quiet
+
 clean:
 	rm -rf .venv
 
@@ -31,4 +37,8 @@ clean:
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@

@@ -221,7 +221,7 @@ class TestPredict:
         command("fit", tmp_path / "holes.csv", *ROLES, *options, "--out", tmp_path / "out")
         code, out, err = command("predict", tmp_path / "out", tmp_path / "holes.csv")
         assert code == 0
-        assert "1 missing values in 1 rows were filled" in " ".join(err.split())
+        assert "1 missing value in 1 row filled" in " ".join(err.split())
         assert pl.read_csv(out.encode())["filled"].to_list()[3:6] == [0, 1, 0]
 
     def test_predictions_already_there_are_not_lost(self, command, fitted, table, tmp_path):

@@ -260,29 +260,29 @@ class TestHeadline:
             (
                 made_up_summary(),
                 "20 of 7,129 features predict “relapse” with 94 % accuracy on rows the model had "
-                f"not seen, learned from 5 sites (72 rows) in 4 rounds, {IN_ONE_PLACE} Always "
+                f"not seen, learnt from 5 sites (72 rows) in 4 rounds, {IN_ONE_PLACE} Always "
                 "answering “no relapse”, the most frequent class, would reach 51 %. "
                 f"12 are {AGAIN}",
             ),
             (
                 made_up_summary("regression", features=1),
                 "1 of 7,129 features explains 94 % of the variance of “relapse” on rows the model "
-                "had not seen, learned from 5 sites (72 rows) in 4 rounds, "
+                "had not seen, learnt from 5 sites (72 rows) in 4 rounds, "
                 f"{IN_ONE_PLACE} None is {AGAIN}",
             ),
             (
                 without_skill(made_up_summary()),
-                "20 of 7,129 features were chosen to predict “relapse”, learned from 5 sites (72 "
+                "20 of 7,129 features were chosen to predict “relapse”, learnt from 5 sites (72 "
                 f"rows) in 4 rounds, {IN_ONE_PLACE} 12 are {AGAIN}",
             ),
             (
                 with_one_site(without_skill(made_up_summary("regression", features=1))),
-                "1 of 7,129 features was chosen to predict “relapse”, learned from 1 site (21 "
+                "1 of 7,129 features was chosen to predict “relapse”, learnt from 1 site (21 "
                 f"rows) in 4 rounds. None is {AGAIN}",
             ),
             (
                 made_up_summary(names=[], features=0, history=(), evaluation=None),
-                "None of 7,129 features was chosen to predict “relapse”, learned from 5 sites (72 "
+                "None of 7,129 features was chosen to predict “relapse”, learnt from 5 sites (72 "
                 f"rows), {IN_ONE_PLACE}",
             ),
         ],

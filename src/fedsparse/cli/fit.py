@@ -185,9 +185,10 @@ def print_fit(summary: "FitSummary") -> None:
         _print_scores(summary)
     if summary.selection is not None:
         chosen = summary.selection
+        best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
         say(
-            f"{chosen.chosen} features were chosen by {chosen.measure} "
-            f"(the best has {chosen.best}), in {chosen.rounds} rounds.\n"
+            f"{chosen.chosen} features were chosen by {chosen.measure}{best}, "
+            f"in {chosen.rounds} rounds.\n"
         )
 
 

@@ -80,6 +80,7 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
     import polars as pl
 
     from fedsparse.models.scoring import read_rows
+    from fedsparse.tables.findings import counted
 
     rows = read_rows(model, table)
     if strict and rows.unused:
@@ -93,8 +94,9 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
     is_filled = rows.filled > 0
     if is_filled.any():
         say(
-            f"{table.name}: {int(rows.filled.sum()):,} missing values in {int(is_filled.sum()):,} "
-            "rows were filled with means, as the model learnt to; the column filled counts them",
+            f"{table.name}: {counted(int(rows.filled.sum()), 'missing value')} in "
+            f"{counted(int(is_filled.sum()), 'row')} filled with means, as the model learnt to; "
+            "the column filled counts them",
             is_note=True,
         )
     whose = pl.DataFrame(

@@ -26,7 +26,7 @@ def print_table(
     text
         How many columns are text.
     """
-    table = Table(box=SIMPLE_HEAD, title=Text(title, "bold"), title_justify="left")
+    table = Table(box=SIMPLE_HEAD)
     for place, heading in enumerate(headings):
         is_text = place < text
         table.add_column(
@@ -36,7 +36,8 @@ def print_table(
     for row in rows:
         # Plain text: a column may be called [red].
         table.add_row(*(Text(cell) for cell in row))
-    console = Console()
+    console = Console(highlight=False)
+    console.print(Text(title, "bold"), soft_wrap=not console.is_terminal)
     console.print(table, width=None if console.is_terminal else _WIDE)
 
 

@@ -103,7 +103,7 @@ def _explanation(last: RoundRecord) -> str:
         "In a round the server asks every site something about its rows, such as in which "
         "direction the coefficients should change, and combines the answers. The final model took "
         f"{counted(last.round, 'round')} and {size(last.bytes_down + last.bytes_up)} to and from "
-        "all sites. The objective is the model's average error on the rows it learned from."
+        "all sites. The objective is the model's average error on the rows it learnt from."
     )
 
 

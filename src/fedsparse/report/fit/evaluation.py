@@ -62,15 +62,15 @@ def _shown(scores: Sequence[Score]) -> list[Score]:
 def _explanation(evaluation: Evaluation) -> str:
     folds = f"{evaluation.folds}-fold cross-validation: " if evaluation.folds > 1 else ""
     text = (
-        "Measured on rows that a model had not seen while it learned "
+        "Measured on rows that a model had not seen while it learnt "
         f"({folds}{evaluation.held_out})."
     )
     if _methods(evaluation.scores) == ["federated"]:
         return text
     return (
         f"{text} Scaling and the choice of features were done anew without those rows. The "
-        "federated model is learned by all sites together from sums over their rows. Beside it "
-        "stand models that each site learns from its own rows, and one learned from all rows in "
+        "federated model is learnt by all sites together from sums over their rows. Beside it "
+        "stand models that each site learns from its own rows, and one learnt from all rows in "
         "one place."
     )
 

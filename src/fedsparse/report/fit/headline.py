@@ -21,7 +21,7 @@ def headline(summary: FitSummary) -> str:
     >>> headline(FitSummary(title="", created="", model=model, source="a.csv", columns={},
     ...                     sites=(SiteCount(name="Bari", rows=80),), candidates=12, history=(),
     ...                     settings={}))
-    'None of 12 features was chosen to predict “ldl”, learned from 1 site (80 rows).'
+    'None of 12 features was chosen to predict “ldl”, learnt from 1 site (80 rows).'
     """
     sentence = f"{_finding(summary)}, {_effort(summary)}."
     return " ".join(filter(None, [sentence, _baseline(summary), _stable(summary)]))
@@ -58,7 +58,7 @@ def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
 def _effort(summary: FitSummary) -> str:
     sites = counted(len(summary.sites), "site")
     rows = counted(sum(site.rows for site in summary.sites), "row")
-    effort = f"learned from {sites} ({rows})"
+    effort = f"learnt from {sites} ({rows})"
     if summary.history:
         effort += f" in {counted(summary.history[-1].round, 'round')}"
     if len(summary.sites) == 1:
