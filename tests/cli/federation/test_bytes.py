@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import ExitStack
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_no_row_and_no_label_crosses_the_socket(overheard, site):
     rows, targets = tables[site]
     assert len(content) > 10_000
     numbers = [*rows.data, *targets]
-    for number, following in zip(numbers, numbers[1:], strict=False):
+    for number, following in pairwise(numbers):
         assert struct.pack("<d", number) not in content
         assert struct.pack(">d", number) not in content
         # Four bytes alone turn up by chance.

@@ -65,7 +65,8 @@ LINE_ERRORS = (httpx.HTTPError, ObjectPullError, ObjectPushError)
 KeyPair = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 
 _OBJECT_SECONDS = 60.0
-_SHORT_PAUSE = 0.05
+_SHORT_PAUSE = 0.25
+_WORTH_FORGETTING = 4096
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ class Line:
         payload = self._payload(message, pulled.message_object_trees[0])
         if self._last is not None:
             self._pool.submit(self._confirm, self._last)  # a trip that nobody needs to wait for
-        self._last = message
+        is_large = payload is not None and len(payload) > _WORTH_FORGETTING
+        self._last = message if is_large else None
         began = time.monotonic()
         reply = reply_to(message, payload)
         try:
@@ -200,10 +202,11 @@ class Line:
         return payload_in(contents[leaf.object_id])
 
     def _confirm(self, message: Message) -> None:
-        """Have the server forget a message.
+        """Have the server forget a large message.
 
         Only once the next one is there: before, the server may still be storing parts of it that
-        we did not ask for. The last one of a run is forgotten with the run.
+        we did not ask for. Small ones are forgotten with the run: a request each would double what
+        they cost.
         """
         confirm = make_confirm_message_received_fn_protobuf(
             self._client.ConfirmMessageReceived, self._node, message.metadata.run_id

@@ -115,7 +115,7 @@ def flower_environment(home: Path) -> dict[str, str]:
 
     Examples
     --------
-    >>> flower_environment(Path("/tmp"))["FLWR_TELEMETRY_ENABLED"]
+    >>> flower_environment(Path("flower"))["FLWR_TELEMETRY_ENABLED"]
     '0'
     """
     programs = str(Path(sys.executable).parent)
