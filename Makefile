@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-DOCS_READY := .venv/docs-ready
+ALL_READY := .venv/all-ready
 
 .PHONY: demo test lint bench bench-rounds docs clean
 
@@ -12,7 +12,7 @@ demo: $(READY)
 test: lint
 	$(BIN)/python -m pytest -q
 
-lint: $(READY)
+lint: $(ALL_READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,7 +26,7 @@ bench-rounds: $(READY)
 	$(BIN)/python -m benchmarks rounds
 
 # Ends in site/index.html, which opens without a server or a network.
-docs: $(DOCS_READY)
+docs: $(ALL_READY)
 	$(BIN)/python docs/command_line.py
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -36,9 +36,9 @@ clean:
 # Stands for an installed environment: renewed when the dependencies change.
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-$(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+$(ALL_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,flower]'
 	touch $@

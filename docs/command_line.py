@@ -5,6 +5,7 @@ Run by ``make docs``; a test fails if the page is not what this script would wri
 
 import re
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -26,7 +27,16 @@ def page() -> str:
     """The whole page."""
     group = typer.main.get_command(app)
     assert isinstance(group, click.Group)
-    return "\n".join([OPENING, *(_section(name, group.commands[name]) for name in group.commands)])
+    return "\n".join([OPENING, *(_section(*named) for named in _commands(group))])
+
+
+def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Names and commands, those of groups in the place of the group."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def _section(name: str, command: click.Command) -> str:
