@@ -176,12 +176,42 @@ def test_sites_are_routed_through_pipelines_and_searches():
         ({"keep": ["gene 99"]}, "'gene 99', which is no column"),
         ({"keep": [0, 1, 2], "sparsity": 2}, "3 features are to be kept"),
         ({"keep": [99]}, "keep names feature 99"),
+        ({"keep": [12]}, "keep names feature 12"),
+        ({"keep": [1.5]}, "names or whole numbers"),
+        ({"keep": "gene 7"}, "keep must be a list"),
+        ({"l2": "much"}, "l2 must be a number"),
+        ({"l2": -1.0}, "l2 must be a number"),
+        ({"sparsity": "cv", "folds": 1}, "folds must be at least 2"),
+        ({"sparsity": "cv", "sparsities": [-1]}, "sparsities must be a whole number"),
+        ({"algorithm": fs.FedIterHT}, "algorithm must be an object"),
+        ({"algorithm": fs.EDSL(2)}, "EDSL cannot keep an intercept"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
     X, y, _ = patients()
     with pytest.raises(fs.OptionError, match=message):
         fs.FedSparseRegressor(**options).fit(X, y)
+
+
+def test_without_an_intercept_there_is_none():
+    X = np.random.default_rng(0).standard_normal((100, 3)) + 5
+    model = fs.FedSparseRegressor(1, fit_intercept=False).fit(X, 2 * X[:, 0])
+    assert model.intercept_ == 0.0
+    np.testing.assert_allclose(model.coef_, [2.0, 0.0, 0.0], rtol=1e-3)
+
+
+def test_all_of_few_features_can_be_chosen():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((500, 4))
+    y = X.sum(axis=1) + 0.1 * random.standard_normal(500)
+    assert fs.FedSparseRegressor("cv").fit(X, y).sparsity_ == 4
+
+
+def test_base_rates_of_several_classes_are_met():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((100, 5)), np.repeat([0, 1, 2], [84, 8, 8])
+    chances = fs.FedSparseClassifier(1).fit(X, y).predict_proba(X).mean(axis=0)
+    np.testing.assert_allclose(chances, [0.84, 0.08, 0.08], atol=0.03)
 
 
 def test_one_site_label_per_row_is_asked_for():

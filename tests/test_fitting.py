@@ -8,7 +8,7 @@ from scipy import sparse
 
 import fedsparse as fs
 from fedsparse.data.moments import federated_moments
-from fedsparse.fitting import FitOptions, fit_model, prepare
+from fedsparse.fitting import FitOptions, fit_model, loss_for, prepare
 
 SITES = np.array(["a", "b", "b", "a", "c"] * 8)
 
@@ -50,8 +50,6 @@ def test_moments_of_sparse_rows_are_those_of_dense_ones():
 def test_all_features_give_ordinary_least_squares(standardize, intercept):
     Z, y = table(rows=40)
     options = FitOptions(fs.SquaredError(), standardize=standardize, intercept=intercept)
-    if standardize and not intercept:
-        options = FitOptions(fs.SquaredError(), standardize=False, intercept=False)
     model = fit_model(prepare(fs.FederatedData.from_table(Z, y, SITES), options), 6, options)
     design = np.column_stack([Z, np.ones(y.size)]) if intercept else Z
     expected = np.linalg.lstsq(design, y, rcond=None)[0]
@@ -93,3 +91,27 @@ def test_a_warm_start_changes_rounds_not_the_model():
     warm = fit_model(prepared, 3, options, start=cold)
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, rtol=1e-9, atol=1e-12)
     assert warm.result.records[-1].round <= cold.result.records[-1].round
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e6])
+def test_a_far_mean_of_the_targets_is_not_shrunk(mean):
+    Z, y = table()
+    options = FitOptions(fs.SquaredError(l2=1.0))
+    data = fs.FederatedData.from_table(Z, y + mean, SITES)
+    model = fit_model(prepare(data, options), 3, options)
+    assert model.scores(Z).mean() == pytest.approx(y.mean() + mean, abs=1e-2)
+
+
+def test_columns_that_do_not_vary_have_no_coefficient():
+    Z, y = np.full((40, 3), 7.1), table()[1]
+    options = FitOptions(fs.SquaredError())
+    model = fit_model(prepare(fs.FederatedData.from_table(Z, y, SITES), options), 2, options)
+    assert not model.coefficients.any()
+
+
+def test_an_automatic_penalty_follows_the_rows():
+    Z, y = table()
+    data = fs.FederatedData.from_table(Z, (y > 3).astype(int), SITES)
+    options = FitOptions(loss_for(2, 40.0), auto_rows=40.0)
+    assert prepare(data, options).loss.l2 == pytest.approx(8 / 40)
+    assert prepare(data.client(0), options).loss.l2 == pytest.approx(8 / data.counts[0])

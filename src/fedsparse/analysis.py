@@ -38,8 +38,9 @@ HeldOut = Literal["auto", "all", "fifth", "none"]
 Progress = Callable[[str, int, int], None]
 """Called with the model just fitted, how many there are by now, and about how many in all."""
 
-_LARGE = 2e6
-"""Work of a model above which many of them take more than some seconds; see `_work`."""
+_LARGE = 3e8
+"""Work above which everything takes more than some seconds; see `_work`."""
+_PER_SITE = 2000
 _PAIRS = 25
 _FOLDS = 5
 
@@ -99,7 +100,7 @@ def analyse(
     on_progress
         Called after each model.
     """
-    work = _Work(loaded, options, on_progress)
+    work = _Work(loaded, options, settings, on_progress)
     selection, fitted = work.fit()
     told = {**_settings(work, fitted), **settings}
     model = _model(loaded, fitted, work, told, files)
@@ -124,7 +125,13 @@ def analyse(
 class _Work:
     """The data as a federation, and what is fitted on it."""
 
-    def __init__(self, loaded: "Loaded", options: AnalysisOptions, on_progress: Progress) -> None:
+    def __init__(
+        self,
+        loaded: "Loaded",
+        options: AnalysisOptions,
+        told: Mapping[str, str],
+        on_progress: Progress,
+    ) -> None:
         self.data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
         self.classes = loaded.classes
         count = None if loaded.classes is None else len(loaded.classes)
@@ -134,12 +141,15 @@ class _Work:
             standardize=options.standardize,
             rounds=options.rounds,
             seed=options.seed,
+            auto_rows=self.data.samples if options.l2 == "auto" else None,
         )
         self.notes: list[str] = []
         self.sparsity = 0
         self.asked = options
+        self._told = told
         self._names = loaded.names
-        is_large = _work(self.data) > _LARGE
+        self._only_first, self._pairs = False, _PAIRS
+        is_large = _work(self.data) * self._models_to_fit() > _LARGE
         self._only_first = options.held_out == "fifth" or (options.held_out == "auto" and is_large)
         self._pairs = (
             (0 if is_large else _PAIRS) if options.stability is None else options.stability
@@ -172,7 +182,11 @@ class _Work:
                 "A fifth of every site's rows was held out once, to save time; --held-out all "
                 "holds out every row once."
             )
-        return evaluate_held_out(
+        if "missing values" in self._told:
+            self.notes.append(
+                "Missing values were filled with means of all rows, held-out ones included."
+            )
+        found = evaluate_held_out(
             self.data,
             self._choose_again,
             self.options,
@@ -181,6 +195,7 @@ class _Work:
             labels=self.classes or (),
             on_model=self._step,
         )
+        return found if found.scores else None
 
     def stability(self) -> Stability | None:
         """How often features are found again."""
@@ -226,10 +241,13 @@ class _Work:
 
 
 def _work(data: FederatedData) -> float:
-    """About how many numbers a round touches; dense ones take a quarter of the time."""
+    """About how long a model takes: the numbers a round touches, and what each site costs.
+
+    Dense numbers take a quarter of the time of sparse ones.
+    """
     features = data.features
     stored = features.nnz if isinstance(features, sparse.csr_array) else features.size / 4
-    return float(stored + len(data) * data.width)
+    return float(stored + len(data) * (data.width + _PER_SITE))
 
 
 def _model(

@@ -94,18 +94,22 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(state, (int, np.integer)):
             state = check_random_state(state).randint(2**31 - 1)
         classes = self.classes_.size if hasattr(self, "classes_") else None
+        rows = float(data.masses.sum())
         return FitOptions(
-            loss=loss_for(classes, float(data.masses.sum()), self.l2),
+            loss=loss_for(classes, rows, self.l2),
             algorithm=self.algorithm,
             keep=self._kept(),
             standardize=self.standardize,
             intercept=self.fit_intercept,
             rounds=self.rounds,
             seed=int(state),
+            auto_rows=rows if self.l2 == "auto" else None,
         )
 
     def _kept(self) -> tuple[int, ...]:
         """Places of the features to keep, which may be given by name."""
+        if isinstance(self.keep, str):
+            raise OptionError(f"keep must be a list; write keep=[{self.keep!r}]")
         names = list(getattr(self, "feature_names_in_", ()))
         for feature in self.keep:
             if isinstance(feature, str) and feature not in names:
@@ -113,6 +117,8 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                     f"keep names {feature!r}, which is no column of X; name columns of a table, "
                     "or give their places as numbers"
                 )
+            if not isinstance(feature, (str, int, np.integer)):
+                raise OptionError(f"keep must list names or whole numbers, not {feature!r}")
         return tuple(
             names.index(feature) if isinstance(feature, str) else int(feature)
             for feature in self.keep
@@ -120,7 +126,11 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, data: FederatedData, options: FitOptions) -> Fitted:
         """τ by the data, and the model of that τ."""
-        sparsities = self.sparsities or default_sparsities(data, len(set(options.keep)))
+        sparsities = self.sparsities
+        if sparsities is None:
+            sparsities = default_sparsities(data, len(set(options.keep)))
+        for sparsity in sparsities:
+            check_count("sparsities", sparsity)
         if self.sparsity == "ebic":
             selection, model = choose_by_ebic(data, sparsities, options)
         elif self.sparsity == "cv":
@@ -260,7 +270,8 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         As for `FedSparseRegressor`.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
-        rows, which keeps coefficients finite where few features separate the classes.
+        rows (the sum of their weights), which keeps coefficients finite where few features
+        separate the classes.
 
     Attributes
     ----------

@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from scipy import sparse
 
-from fedsparse.algorithms import Algorithm, FedIterHT, FedSplice
+from fedsparse.algorithms import EDSL, Algorithm, FedIterHT, FedSplice
 from fedsparse.arrays import FloatArray
+from fedsparse.checks import check_not_negative
 from fedsparse.data.federated import Features, FederatedData
 from fedsparse.data.moments import federated_moments
 from fedsparse.errors import OptionError
@@ -21,8 +22,9 @@ from fedsparse.result import Result
 from fedsparse.run import run
 from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
 
-_LARGE = 100.0
-"""Intercept column for Newton's method: large, so that the ℓ2 term hardly touches the intercept."""
+_LARGE, _MODERATE = 100.0, 3.0
+"""Intercept column for Newton's method, and for first-order methods, whose steps a large one would
+shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class FitOptions:
         As in `run`.
     tolerance
         Share of f that a splice must gain for `FedSplice`, where it is the default, to go on.
+    auto_rows
+        How many rows the ℓ2 weight was set for by `loss_for`; for other data it is set anew. None:
+        it was given and stays.
     """
 
     loss: Loss
@@ -54,6 +59,13 @@ class FitOptions:
     rounds: int = 100
     seed: int = 0
     tolerance: float = 1e-9
+    auto_rows: float | None = None
+
+    def loss_on(self, data: FederatedData) -> Loss:
+        """The loss, its automatic ℓ2 weight that of the data's rows."""
+        if self.auto_rows is None:
+            return self.loss
+        return replace(self.loss, l2=self.loss.l2 * self.auto_rows / float(data.masses.sum()))
 
     @property
     def roughly(self) -> "FitOptions":
@@ -83,6 +95,10 @@ def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss
     (Logistic(l2=0.08), SquaredError(l2=0.5))
     """
     precision = 0.01 if classes is None else 8.0
+    if isinstance(l2, str) and l2 != "auto":
+        raise OptionError(f'l2 must be a number ≥ 0 or "auto", not {l2!r}')
+    if not isinstance(l2, str):
+        check_not_negative("l2", l2)
     weight = precision / rows if isinstance(l2, str) else float(l2)
     if classes is None:
         return SquaredError(l2=weight)
@@ -99,11 +115,14 @@ class Scaling:
         A feature becomes (feature − mean) / scale.
     intercept
         Value of a last column added for the intercept; 0: no such column.
+    offset
+        Taken from the targets of a regression, and given back to the intercept.
     """
 
     mean: FloatArray
     scale: FloatArray
     intercept: float
+    offset: float = 0.0
 
     def apply(self, features: Features) -> Features:
         """Standardized features, and the intercept's column.
@@ -141,7 +160,8 @@ class Scaling:
         """
         width = self.scale.size
         coefficients = (x[:width].T / self.scale).T
-        intercept = self.intercept * x[width:].sum(axis=0) - self.mean @ coefficients
+        own = self.intercept * x[width:].sum(axis=0)
+        intercept = own - self.mean @ coefficients + self.offset
         return coefficients, np.atleast_1d(intercept)
 
 
@@ -151,6 +171,7 @@ class Prepared:
 
     data: FederatedData
     scaling: Scaling
+    loss: Loss
     rounds: int
     """Rounds it took: one if sites told their moments."""
 
@@ -182,21 +203,51 @@ class Fitted:
 def prepare(data: FederatedData, options: FitOptions) -> Prepared:
     """Scale every site's features in the same way.
 
-    Columns that do not vary stay as they are. Sparse features are scaled, not centred.
+    Columns that do not vary become 0. Features are centred if they are dense and there is an
+    intercept; with one, the targets of a regression are, too.
     """
+    _check(options, data.width)
     mean, scale = np.zeros(data.width), np.ones(data.width)
     if options.standardize:
         moments = federated_moments(data)
         deviation = np.sqrt(moments.variance)
         # What rounding makes of a constant column is no variation.
         varies = deviation > 1e-12 * np.abs(moments.mean)
-        scale[varies] = deviation[varies]
-        if not data.is_sparse:
+        scale = np.where(varies, deviation, np.inf)
+        if options.intercept and not data.is_sparse:
             mean = moments.mean
-    value = (_LARGE if options.splices else 1.0) if options.intercept else 0.0
-    scaling = Scaling(mean, scale, value)
-    scaled = replace(data, features=scaling.apply(data.features))
-    return Prepared(scaled, scaling, int(options.standardize))
+    value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0
+    is_regression = isinstance(options.loss, SquaredError)
+    offset = _target_mean(data) if options.intercept and is_regression else 0.0
+    scaling = Scaling(mean, scale, value, offset)
+    targets = data.targets - offset if is_regression else data.targets
+    scaled = replace(data, features=scaling.apply(data.features), targets=targets)
+    return Prepared(scaled, scaling, options.loss_on(data), int(options.standardize))
+
+
+def _target_mean(data: FederatedData) -> float:
+    """From the sites' own means, as a server would."""
+    means = [
+        np.average(site.targets, weights=site.row_weights)
+        for site in (data.client(place) for place in range(len(data)))
+    ]
+    return float(np.average(means, weights=data.masses))
+
+
+def _check(options: FitOptions, width: int) -> None:
+    """Refuse features to keep that do not exist, and algorithms that cannot do this."""
+    for feature in options.keep:
+        if not 0 <= feature < width:
+            raise OptionError(f"keep names feature {feature}, but they go from 0 to {width - 1}")
+    algorithm = options.algorithm
+    if algorithm is None:
+        return
+    if not isinstance(algorithm, Algorithm):
+        raise OptionError(f"algorithm must be an object such as FedIterHT(20), not {algorithm!r}")
+    if isinstance(algorithm, EDSL):
+        raise OptionError("EDSL cannot keep an intercept; use FedSplice or FedIterHT")
+    if isinstance(algorithm, FedSplice) and isinstance(options.loss, Softmax):
+        raise OptionError("FedSplice takes two classes at most; leave the algorithm out for more")
 
 
 def fit_model(
@@ -237,7 +288,7 @@ def fit_model(
     result = run(
         algorithm,
         prepared.data,
-        loss=options.loss,
+        loss=prepared.loss,
         rounds=options.rounds,
         seed=options.seed,
         on_round=on_round,

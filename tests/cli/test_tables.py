@@ -180,8 +180,8 @@ class TestLibsvm:
         code, out, _ = command("evaluate", tmp_path / "out" / "model.json", *files, "--json")
         scores = json.loads(out)
         assert code == 0
-        assert scores["all sites"]["rows"] == 120
-        assert scores["north"]["metrics"]["accuracy"] > 0.75
+        assert scores["all"]["rows"] == 120
+        assert scores["sites"]["north"]["metrics"]["accuracy"] > 0.75
 
 
 class TestPredict:
@@ -195,19 +195,21 @@ class TestPredict:
         assert found.columns == [
             "file",
             "row",
-            "relapse",
+            "predicted relapse",
             "probability of no",
             "probability of yes",
         ]
         assert found.height == 80
-        assert (found["relapse"] == patients(seed=1)["relapse"]).mean() > 0.7
+        assert (found["predicted relapse"] == patients(seed=1)["relapse"]).mean() > 0.7
         code, out, _ = command("predict", model, fresh, "--out", tmp_path / "predictions.csv")
         assert pl.read_csv(tmp_path / "predictions.csv").equals(found)
 
     def test_columns_that_say_who_it_is_come_along(self, command, fitted, tmp_path):
         fresh = tmp_path / "fresh.csv"
         patients(seed=1).write_csv(fresh)
-        code, out, _ = command("predict", fitted[0] / "out", fresh, "--id", "hospital")
+        code, out, _ = command(
+            "predict", fitted[0] / "out", fresh, "--id", "hospital", "--id", "relapse"
+        )
         assert code == 0
         assert pl.read_csv(out.encode())["hospital"].equals(patients(seed=1)["hospital"])
 
@@ -235,6 +237,15 @@ class TestPredict:
         folder, _ = fitted
         _, _, err = command("evaluate", folder / "out", folder / "patients.csv")
         assert "was learnt from patients.csv" in " ".join(err.split())
+
+    def test_files_of_one_name_are_not_taken_for_one_site(self, command, fitted, tmp_path):
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            patients(seed=1).write_csv(tmp_path / name / "fresh.csv")
+        files = (tmp_path / "one" / "fresh.csv", tmp_path / "two" / "fresh.csv")
+        code, _, err = command("evaluate", fitted[0] / "out", *files)
+        assert code == 2
+        assert_one_line(err, "both stand for the site")
 
     def test_evaluation_on_new_rows_by_site(self, command, fitted, tmp_path):
         folder, _ = fitted
@@ -330,6 +341,29 @@ def test_what_cannot_be_fitted_is_told_in_one_line(command, tmp_path, name):
     assert code == 2
     assert_one_line(err.splitlines()[-1] + "\n", part)
     assert not (tmp_path / "out" / "model.json").exists()
+
+
+def test_many_columns_to_keep_at_small_sites(command, tmp_path):
+    frame = patients(rows=32).with_columns(
+        pl.Series("ward", [f"ward {number % 7}" for number in range(32)])
+    )
+    frame.write_csv(tmp_path / "small.csv")
+    options = ("--keep", "ward", "--sparsity", 8, "--stability", 0, "--out", tmp_path / "out")
+    code, out, _ = command("fit", tmp_path / "small.csv", *ROLES, *options)
+    assert code == 0
+    assert "ward=ward 6" in out
+
+
+def test_three_classes_keep_their_feature_names(command, tmp_path):
+    frame = patients()
+    thirds = np.digitize(frame["days"], np.quantile(frame["days"], [1 / 3, 2 / 3]))
+    frame = frame.with_columns(pl.Series("stay", np.array(["short", "middle", "long"])[thirds]))
+    frame.drop("relapse", "days").write_csv(tmp_path / "three.csv")
+    roles = ("--target", "stay", "--site", "hospital", "--sparsity", 2, "--stability", 0)
+    code, out, _ = command("fit", tmp_path / "three.csv", *roles, "--out", tmp_path / "out")
+    assert code == 0
+    assert "marker_4" in out
+    assert "per SD short" in out
 
 
 def test_duplicate_column_names_are_refused(command, tmp_path):

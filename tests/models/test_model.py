@@ -43,7 +43,7 @@ def test_a_saved_model_predicts_the_same_to_the_last_bit(path):
     assert before.equals(after)
     scores = np.array([-3.0 + 0.1 * 60 - 1 / 3, -3.0 + 0.1 * 20])
     np.testing.assert_allclose(after["probability of yes"], 1 / (1 + np.exp(-scores)), rtol=1e-12)
-    assert after["relapse"].to_list() == ["yes", "no"]
+    assert after["predicted relapse"].to_list() == ["yes", "no"]
 
 
 def test_a_person_can_read_it(path):
@@ -58,8 +58,8 @@ def test_several_classes():
     found = model(
         task="multiclass", classes=("a", "b", "c"), intercepts=(0.0, 0.0, 1.0), features=features
     ).predict(FRAME, "t.csv")
-    assert found["relapse"].to_list() == ["b", "b"]
-    np.testing.assert_allclose(found.select(pl.exclude("relapse")).sum_horizontal(), 1.0)
+    assert found["predicted relapse"].to_list() == ["b", "b"]
+    np.testing.assert_allclose(found.select(pl.exclude("predicted relapse")).sum_horizontal(), 1.0)
 
 
 def test_numbered_features_may_end_early():

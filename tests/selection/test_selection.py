@@ -80,7 +80,7 @@ def test_both_ways_find_the_true_number(noise):
 def test_choosing_costs_few_rounds():
     data = labs()
     sparsities = default_sparsities(data)
-    assert len(sparsities) == 8
+    assert len(sparsities) == 9
     assert cross_validate(data, sparsities, LEAST_SQUARES).rounds <= 4 * len(sparsities) + 4
     assert choose_by_ebic(data, sparsities, LEAST_SQUARES)[0].rounds <= 4 * len(sparsities) + 4
 

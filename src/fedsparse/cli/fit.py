@@ -70,7 +70,7 @@ def fit(
     standardize: Annotated[
         bool, typer.Option(help="Scale columns by means and deviations of all sites.")
     ] = True,
-    rounds: Annotated[int, typer.Option(min=1, help="Most rounds of one model.")] = 100,
+    rounds: Annotated[int, typer.Option(min=2, help="Most rounds of one model.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Fixes which rows are held out.")] = 0,
     title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
@@ -197,19 +197,20 @@ def _print_features(summary: "FitSummary") -> None:
     frequencies = {}
     if summary.stability is not None:
         frequencies = {each.feature: each.frequency for each in summary.stability.features}
+    is_one = model.task != "multiclass"
     rows = [
         [
             feature.name,
-            *(shown(value) for value in feature.coefficients),
+            *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
     ]
-    labels = [""] if model.task != "multiclass" else [f" {label}" for label in model.classes or ()]
+    labels = [""] if is_one else [f" {label}" for label in model.classes or ()]
     headings = [
         "feature",
-        *(f"coefficient{label}" for label in labels),
+        *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels),
         *(["found again"] if frequencies else []),
     ]

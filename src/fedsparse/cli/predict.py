@@ -68,10 +68,13 @@ def evaluate(
     if json:
         typer.echo(to_json.dumps(scores, ensure_ascii=False))
         return
-    names = list(next(iter(scores.values()))["metrics"])
+    lines = list(scores["sites"].items())
+    if len(lines) > 1:
+        lines = [("all sites", scores["all"]), *lines]
+    names = list(scores["all"]["metrics"])
     rows = [
         [name, str(score["rows"]), *(shown(score["metrics"][metric]) for metric in names)]
-        for name, score in scores.items()
+        for name, score in lines
     ]
     print_table(f"Predictions of {found.target}", ["site", "rows", *names], rows)
 
@@ -91,6 +94,8 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
     for name in copied:
         if name not in rows.frame.columns:
             raise DataError(f'{table.name} has no column "{name}" (--id); leave it out')
+        if name in ("file", "row"):
+            raise DataError(f'a column "{name}" is written anyway; leave --id {name} out')
     is_filled = rows.filled > 0
     if is_filled.any():
         say(
@@ -112,13 +117,13 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
     return pl.concat([whose, found], how="horizontal")
 
 
-def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, dict[str, Any]]:
-    """Rows and metrics of every site and, if there are several, of all together."""
+def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, Any]:
+    """Rows and metrics of all sites together, and of every site."""
     from fedsparse.models.scoring import sums_by_site
 
     sums = sums_by_site(model, tables, site, lambda note: say(note, is_note=True))
-    scores = {name: {"rows": own.rows, "metrics": own.metrics()} for name, own in sums.items()}
-    if len(sums) > 1:
-        total = reduce(add, sums.values())
-        scores = {"all sites": {"rows": total.rows, "metrics": total.metrics()}, **scores}
-    return scores
+    total = reduce(add, sums.values())
+    return {
+        "all": {"rows": total.rows, "metrics": total.metrics()},
+        "sites": {name: {"rows": own.rows, "metrics": own.metrics()} for name, own in sums.items()},
+    }

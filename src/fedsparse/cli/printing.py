@@ -32,13 +32,19 @@ def print_table(
         table.add_column(
             Text(heading), justify="left" if is_text else "right",
             overflow="fold" if is_text else "ellipsis", no_wrap=not is_text,
+            min_width=12 if place == 0 else None,
         )  # fmt: skip
     for row in rows:
         # Plain text: a column may be called [red].
         table.add_row(*(Text(cell) for cell in row))
-    console = Console(highlight=False)
+    console = _console()
     console.print(Text(title, "bold"), soft_wrap=not console.is_terminal)
-    console.print(table, width=None if console.is_terminal else _WIDE)
+    console.print(table)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
 
 
 def say(text: str, *, is_note: bool = False) -> None:

@@ -88,7 +88,8 @@ def _models(
     alone = {}
     for place, name in enumerate(train.names):
         own = train.client(place)
-        alone[name] = _fitted(own, min(sparsity, max(own.samples - 1, 1)), options)
+        fewest = max(len(set(options.keep)), 1)
+        alone[name] = _fitted(own, max(min(sparsity, own.samples - 1), fewest), options)
         on_model(f"{name} alone")
     yield "alone", alone
     pooled = _fitted(train.pooled(), sparsity, options)

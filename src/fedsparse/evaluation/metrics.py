@@ -1,20 +1,20 @@
 """Metrics as sums: each site adds up its own rows, and the sums of all sites are added.
 
-Nothing here carries a row: a site's sums are counts and totals. The AUC of several sites together
-comes from counts of scores in 4,096 bins; within a bin, order counts as a tie.
+Nothing here carries a row: a site's sums are counts and totals. The AUC compares the scores of rows
+of the same site, by the same model; that of several sites is the share of all such pairs.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_softmax
+from scipy.special import log_softmax
+from scipy.stats import rankdata
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.data.federated import FederatedData
 from fedsparse.fitting import Fitted
 from fedsparse.losses import Loss, SquaredError
 
-_BINS = 4096
 Metrics = dict[str, float | None]
 
 
@@ -58,19 +58,21 @@ class RegressionSums:
 
     def metrics(self) -> Metrics:
         """R² (None where targets do not vary) and RMSE."""
-        explained = 1.0 - self.residuals / self.deviations if self.deviations > 0 else None
+        # What rounding makes of equal targets is no variation.
+        varies = self.deviations > self.rows * (1e-12 * self.mean) ** 2
+        explained = 1.0 - self.residuals / self.deviations if varies else None
         return {"R²": explained, "RMSE": float(np.sqrt(self.residuals / self.rows))}
 
 
 @dataclass(frozen=True, eq=False)
 class ClassificationSums:
-    """Of true classes against predicted ones, of the log-loss, and of scores by class."""
+    """Of true classes against predicted ones, of the log-loss, and of pairs in order."""
 
     confusion: Int64Array
     """Rows by true class (row) and predicted class (column)."""
     log_loss: float
-    bins: Int64Array
-    """Binary: scores of the first and the second class by bin; otherwise of no size."""
+    pairs: tuple[float, float] | None
+    """Binary: pairs of rows of different classes whose scores are in order, and all such pairs."""
 
     @classmethod
     def of(cls, codes: AnyArray, scores: FloatArray) -> "ClassificationSums":
@@ -97,14 +99,14 @@ class ClassificationSums:
         return cls(
             confusion.reshape(classes, classes),
             float(losses.sum()),
-            _binned(codes, scores) if scores.ndim == 1 else np.empty((0, 0), dtype=np.int64),
+            _pairs(codes, scores) if scores.ndim == 1 else None,
         )
 
     def __add__(self, other: "ClassificationSums") -> "ClassificationSums":
         return ClassificationSums(
             self.confusion + other.confusion,
             self.log_loss + other.log_loss,
-            self.bins + other.bins,
+            _added(self.pairs, other.pairs),
         )
 
     @property
@@ -115,7 +117,10 @@ class ClassificationSums:
     def metrics(self) -> Metrics:
         """Accuracy, AUC (two classes; None where one is missing) and log-loss."""
         accuracy = float(np.trace(self.confusion) / self.rows)
-        auc = {"AUC": _auc(self.bins)} if self.bins.size else {}
+        auc: Metrics = {}
+        if self.pairs is not None:
+            in_order, pairs = self.pairs
+            auc = {"AUC": in_order / pairs if pairs else None}
         return {"accuracy": accuracy, **auc, "log-loss": self.log_loss / self.rows}
 
 
@@ -140,16 +145,14 @@ def mean_loss(loss: Loss, model: Fitted, data: FederatedData) -> float:
     return float(np.average(losses, weights=data.row_weights))
 
 
-def _binned(codes: Int64Array, scores: FloatArray) -> Int64Array:
-    # A score of 4 is a probability of 98 %: flatter than a probability, far scores stay apart.
-    places = np.minimum((expit(scores / 4.0) * _BINS).astype(np.int64), _BINS - 1)
-    return np.bincount(codes * _BINS + places, minlength=2 * _BINS).reshape(2, _BINS)
+def _pairs(codes: Int64Array, scores: FloatArray) -> tuple[float, float]:
+    """Pairs of the second class above the first, ties counting half, and all pairs."""
+    seconds = int(codes.sum())
+    above = float(rankdata(scores)[codes == 1].sum()) - seconds * (seconds + 1) / 2
+    return above, float(seconds * (codes.size - seconds))
 
 
-def _auc(bins: Int64Array) -> float | None:
-    negatives, positives = bins
-    pairs = int(negatives.sum()) * int(positives.sum())
-    if pairs == 0:
-        return None
-    below = np.cumsum(negatives) - negatives
-    return float(positives @ (below + negatives / 2.0) / pairs)
+def _added(
+    one: tuple[float, float] | None, other: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    return None if one is None or other is None else (one[0] + other[0], one[1] + other[1])

@@ -47,7 +47,7 @@ class Model(Stored):
     >>> model = Model(
     ...     task="regression", target="days", intercepts=(1.0,), features=(age,), settings={},
     ...     columns=(EncodedColumn(name="age", kind="number"),), fingerprint="", versions={})
-    >>> model.predict(pl.DataFrame({"age": [60, 70]}), "bari.csv")["days"].to_list()
+    >>> model.predict(pl.DataFrame({"age": [60, 70]}), "bari.csv")["predicted days"].to_list()
     [31.0, 36.0]
     """
 
@@ -122,7 +122,7 @@ class Model(Stored):
 
         scores = self.scores(features)
         if self.classes is None:
-            return pl.DataFrame({self.target: scores[:, 0]})
+            return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
         if self.task == "binary":
             scores = np.column_stack([np.zeros(scores.shape[0]), scores[:, 0]])
         probabilities = softmax(scores, axis=1)
@@ -131,7 +131,7 @@ class Model(Stored):
             f"probability of {label}": probabilities[:, place]
             for place, label in enumerate(self.classes)
         }
-        return pl.DataFrame({self.target: chosen, **columns})
+        return pl.DataFrame({f"predicted {self.target}": chosen, **columns})
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -13,8 +13,9 @@ from fedsparse.errors import OptionError
 from fedsparse.evaluation.metrics import ClassificationSums, RegressionSums
 from fedsparse.models.model import Model
 from fedsparse.tables.reading import read_table, stem_of
+from fedsparse.tables.roles import Roles
 from fedsparse.tables.rows import encode_labels, encode_numbers
-from fedsparse.tables.sources import ALL_ROWS, are_libsvm
+from fedsparse.tables.sources import ALL_ROWS, are_libsvm, as_files
 from fedsparse.tables.values import labels
 
 if TYPE_CHECKING:
@@ -103,16 +104,17 @@ def sums_by_site(
     on_note
         Called with what a reader should know.
     """
-    if site is not None and len(paths) > 1:
-        raise OptionError(f'--site "{site}" needs all rows in one file; every file is a site')
+    files = as_files(paths, Roles(site=site))
+    if site is not None and are_libsvm(files):
+        raise OptionError(f'--site "{site}" is for tables; give one LIBSVM file per site')
     sums: dict[str, RegressionSums | ClassificationSums] = {}
-    for path in paths:
+    for path in files:
         rows = read_rows(model, path)
         if rows.is_known:
             on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
         targets = _targets(model, rows.frame, path.name)
         scores = model.scores(rows.features)
-        whole = ALL_ROWS if len(paths) == 1 else stem_of(path)
+        whole = ALL_ROWS if len(files) == 1 else stem_of(path)
         for name, own in _sites(rows.frame, site, whole, path.name).items():
             sums[name] = _sums(model, targets[own], scores[own])
     return sums
@@ -149,7 +151,9 @@ def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> d
     """Places of the rows of every site."""
     if site is None:
         return {whole: np.arange(frame.height)}
-    names = sorted({str(label) for label in frame.get_column(site)}) if site in frame else []
+    names = []
+    if site in frame:
+        names = sorted(labels(frame.get_column(site)).drop_nulls().unique().to_list())
     codes = encode_labels(frame, site, tuple(names), where)
     return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
 

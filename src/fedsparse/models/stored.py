@@ -80,7 +80,7 @@ def _content(path: Path, what: str) -> dict[str, Any]:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; it should be {what}") from None
-    except (UnicodeDecodeError, ValueError):
+    except (UnicodeDecodeError, ValueError, RecursionError):
         raise DataError(f"{path} is not {what}: it is no whole JSON file") from None
     if not isinstance(content, dict):
         raise DataError(f"{path} is not {what}")

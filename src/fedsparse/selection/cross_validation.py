@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import BoolArray, FloatArray
+from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
+from fedsparse.errors import DataError, OptionError
 from fedsparse.evaluation.metrics import mean_loss
 from fedsparse.fitting import FitOptions, Fitted, Prepared, fit_model, prepare
 from fedsparse.losses import SquaredError
@@ -53,6 +55,9 @@ def cross_validate(
     >>> chosen.chosen, len(chosen.points)
     (2, 3)
     """
+    check_count("folds", folds)
+    if folds < 2:
+        raise OptionError("folds must be at least 2")
     is_regression = isinstance(options.loss, SquaredError)
     own_folds = folds_within_sites(data, folds, seed=options.seed, by_class=not is_regression)
     paths = []
@@ -60,6 +65,8 @@ def cross_validate(
         is_held_out = own_folds == fold
         if is_held_out.any() and not is_held_out.all():
             paths.append(_judge(data, is_held_out, sorted(set(sparsities)), options, on_model))
+    if not paths:
+        raise DataError("there are too few rows to hold some out; give the sparsity as a number")
     points = _points(sorted(set(sparsities)), np.array([path.losses for path in paths]))
     best = min(points, key=lambda point: point.score)
     return Selection(

@@ -26,4 +26,6 @@ def default_sparsities(data: FederatedData, keep: int = 0) -> list[int]:
     [1, 2, 3, 5, 8, 12]
     """
     most = max(min(data.width, data.samples // 3), keep, 1)
-    return [step for step in _STEPS if max(keep, 1) <= step <= most] or [most]
+    steps = [step for step in _STEPS if max(keep, 1) <= step <= most] or [most]
+    # All features together, where there are few.
+    return sorted({*steps, most}) if most == data.width <= _STEPS[-1] else steps
