@@ -22,9 +22,16 @@ from fedsparse.result import Result
 from fedsparse.run import run
 from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
 
+Progress = Callable[[str], None]
+"""Called with what has just been fitted, once for each model."""
+
 _LARGE, _MODERATE = 100.0, 3.0
 """Intercept column for Newton's method, and for first-order methods, whose steps a large one would
 shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
+
+
+def no_progress(done: str) -> None:
+    """Show nothing."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fedsparse as fs
 from fedsparse.fitting import FitOptions, fit_model, prepare
@@ -24,33 +22,6 @@ def labs(noise=0.5, width=40, rows=120, seed=0):
     Z = random.standard_normal((rows, width))
     y = Z[:, [2, 5, 11]] @ [2.0, -1.5, 1.0] + noise * random.standard_normal(rows)
     return fs.FederatedData.from_table(Z, y, np.arange(rows) % 5)
-
-
-@given(
-    rows=st.lists(st.integers(1, 30), min_size=1, max_size=6),
-    folds=st.integers(2, 7),
-    seed=st.integers(0, 1000),
-)
-@settings(max_examples=60, deadline=None)
-def test_folds_are_even_within_every_site_and_class(rows, folds, seed):
-    random = np.random.default_rng(seed)
-    clients = [(np.ones((count, 1)), random.integers(0, 2, count)) for count in rows]
-    data = fs.FederatedData.from_clients(clients)
-    own = folds_within_sites(data, folds, seed=seed, by_class=True)
-    for site in range(len(data)):
-        part = own[data.pointer[site] : data.pointer[site + 1]]
-        counts = np.bincount(part, minlength=folds)
-        assert counts.max() - counts.min() <= 1
-        for label in (0, 1):
-            of_class = np.bincount(part[clients[site][1] == label], minlength=folds)
-            assert of_class.max() - of_class.min() <= 1
-
-
-def test_a_site_draws_its_folds_by_itself():
-    data = labs()
-    together = folds_within_sites(data, 5, seed=3)
-    alone = np.concatenate([folds_within_sites(data.client(site), 5, seed=3) for site in range(5)])
-    np.testing.assert_array_equal(together, alone)
 
 
 def test_cross_validation_equals_fitting_fold_by_fold():

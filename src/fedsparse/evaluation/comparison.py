@@ -7,12 +7,11 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray
 from fedsparse.data.federated import FederatedData
+from fedsparse.data.folds import folds_within_sites
 from fedsparse.evaluation.metrics import ClassificationSums, RegressionSums
-from fedsparse.fitting import FitOptions, fit_model, prepare
+from fedsparse.fitting import FitOptions, Progress, fit_model, no_progress, prepare
 from fedsparse.losses import SquaredError
 from fedsparse.models.summary import Confusion, Evaluation, Score
-from fedsparse.selection.folds import folds_within_sites
-from fedsparse.selection.grid import Progress, no_progress
 
 Sums = RegressionSums | ClassificationSums
 Scorer = Callable[[FederatedData], FloatArray]

@@ -7,11 +7,10 @@ from scipy.special import gammaln
 
 from fedsparse.data.federated import FederatedData
 from fedsparse.evaluation.metrics import mean_loss
-from fedsparse.fitting import FitOptions, Fitted, fit_model, prepare
+from fedsparse.fitting import FitOptions, Fitted, Progress, fit_model, no_progress, prepare
 from fedsparse.losses import SquaredError
 from fedsparse.models.summary import Selection, SelectionPoint
 from fedsparse.selection.cross_validation import fit_path, path_rounds
-from fedsparse.selection.grid import Progress, no_progress
 
 _GAMMA = 1.0
 """γ of EBIC: how much the number of possible supports counts; 0 is BIC, 1 the strictest."""

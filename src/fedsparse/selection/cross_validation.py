@@ -8,13 +8,20 @@ import numpy as np
 from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
+from fedsparse.data.folds import folds_within_sites
 from fedsparse.errors import DataError, OptionError
 from fedsparse.evaluation.metrics import mean_loss
-from fedsparse.fitting import FitOptions, Fitted, Prepared, fit_model, prepare
+from fedsparse.fitting import (
+    FitOptions,
+    Fitted,
+    Prepared,
+    Progress,
+    fit_model,
+    no_progress,
+    prepare,
+)
 from fedsparse.losses import SquaredError
 from fedsparse.models.summary import Selection, SelectionPoint
-from fedsparse.selection.folds import folds_within_sites
-from fedsparse.selection.grid import Progress, no_progress
 
 
 def cross_validate(

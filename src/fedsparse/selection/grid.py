@@ -1,17 +1,8 @@
 """Which τ to try."""
 
-from collections.abc import Callable
-
 from fedsparse.data.federated import FederatedData
 
-Progress = Callable[[str], None]
-"""Called with what has just been done, once for each model."""
-
 _STEPS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
-
-
-def no_progress(done: str) -> None:
-    """Show nothing."""
 
 
 def default_sparsities(data: FederatedData, keep: int = 0) -> list[int]:

@@ -7,12 +7,11 @@ import numpy as np
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
+from fedsparse.data.folds import half_of_every_site
 from fedsparse.errors import OptionError
-from fedsparse.fitting import FitOptions, fit_model, prepare
+from fedsparse.fitting import FitOptions, Progress, fit_model, no_progress, prepare
 from fedsparse.losses import SquaredError
 from fedsparse.models.summary import FeatureStability, Stability
-from fedsparse.selection.folds import half_of_every_site
-from fedsparse.selection.grid import Progress, no_progress
 
 
 def select_stably(
