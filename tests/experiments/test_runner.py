@@ -121,6 +121,16 @@ class TestGoingOn:
         again = finish(tmp_path)
         assert again.results.equals(first.results)  # measured seconds, too
 
+    def test_runs_kept_before_absence_was_counted_still_serve(self, found, tmp_path):
+        with pytest.raises(_StoppedError):
+            finish(tmp_path, watch=stop_after(10))
+        for file in tmp_path.iterdir():
+            kept = pl.read_parquet(file)
+            if "absent" in kept.columns:
+                kept.drop("absent").write_parquet(file)
+        again = finish(tmp_path)
+        assert without_seconds(again.results).equals(without_seconds(found.results))
+
     def test_a_damaged_run_is_run_again(self, found, tmp_path):
         finish(tmp_path)
         for file in tmp_path.iterdir():
