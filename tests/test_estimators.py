@@ -161,8 +161,7 @@ def test_sites_are_routed_through_pipelines_and_searches():
         search.fit(X, y, sites=sites)
         fitted = search.best_estimator_[-1]
         scores = cross_val_score(pipeline, X, y, cv=3, params={"sites": sites})
-    one_place = fs.FedSparseClassifier(**search.best_params_ and {"sparsity": fitted.sparsity_})
-    one_place.fit(MaxAbsScaler().fit_transform(X), y)
+    one_place = fs.FedSparseClassifier(fitted.sparsity_).fit(MaxAbsScaler().fit_transform(X), y)
     # Three sites answer more than one: only if the sites got there does more travel.
     assert fitted.history_["bytes_up"][-1] > 2 * one_place.history_["bytes_up"][-1]
     assert scores.shape == (3,)

@@ -148,15 +148,14 @@ class _Work:
         self.asked = options
         self._told = told
         self._names = loaded.names
-        self._only_first, self._pairs = False, _PAIRS
-        is_large = _work(self.data) * self._models_to_fit() > _LARGE
+        is_large = _work(self.data) * self._models_to_fit(_FOLDS, _PAIRS) > _LARGE
         self._only_first = options.held_out == "fifth" or (options.held_out == "auto" and is_large)
         self._pairs = (
             (0 if is_large else _PAIRS) if options.stability is None else options.stability
         )
         self._on_progress = on_progress
         self._done = 0
-        self._total = self._models_to_fit()
+        self._total = self._models_to_fit(1 if self._only_first else _FOLDS, self._pairs)
 
     def fit(self) -> tuple[Selection | None, Fitted]:
         """Choose τ if need be, and fit."""
@@ -214,13 +213,13 @@ class _Work:
         self._done += 1
         self._on_progress(what, self._done, max(self._total, self._done))
 
-    def _models_to_fit(self) -> int:
+    def _models_to_fit(self, folds: int, pairs: int) -> int:
         """How many models all of it takes; folds of small data may have fewer τ to try."""
         sparsities, sites = len(self._sparsities(self.data)), len(self.data)
         to_choose = {"cv": _FOLDS * sparsities, "ebic": sparsities}.get(str(self.asked.sparsity), 0)
-        folds = 0 if self.asked.held_out == "none" else 1 if self._only_first else _FOLDS
-        halves = 2 * self._pairs + sites * (sites > 1) if self._pairs else 0
-        return to_choose + 1 + folds * (to_choose + sites + 2) + halves
+        judged = 0 if self.asked.held_out == "none" else folds * (to_choose + sites + 2)
+        halves = 2 * pairs + sites * (sites > 1) if pairs else 0
+        return to_choose + 1 + judged + halves
 
     def _choose(self, data: FederatedData) -> Selection:
         sparsities = self._sparsities(data)
