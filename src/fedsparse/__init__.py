@@ -30,7 +30,15 @@ from fedsparse.errors import (
 )
 from fedsparse.losses import Logistic, Softmax, SquaredError
 from fedsparse.path import sparsity_path
-from fedsparse.requests import Curvature, Describe, Evaluate, Gradient, LocalSteps, Slopes
+from fedsparse.requests import (
+    ColumnMoments,
+    Curvature,
+    Describe,
+    Evaluate,
+    Gradient,
+    LocalSteps,
+    Slopes,
+)
 from fedsparse.result import Result
 from fedsparse.run import run, run_on
 from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
@@ -48,6 +56,7 @@ __all__ = [
     "Algorithm",
     "Answers",
     "CheckpointError",
+    "ColumnMoments",
     "Curvature",
     "DataError",
     "Describe",

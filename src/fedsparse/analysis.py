@@ -1,6 +1,5 @@
 """From tables to a model and everything that its report shows."""
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,25 +12,18 @@ from scipy import sparse
 from fedsparse.data.federated import FederatedData
 from fedsparse.evaluation import evaluate_held_out
 from fedsparse.fitting import FitOptions, Fitted, fit_model, loss_for, prepare
-from fedsparse.models import Feature, FitSummary, Model
-from fedsparse.models.summary import (
-    Evaluation,
-    RoundRecord,
-    Selection,
-    SiteCount,
-    Stability,
-)
+from fedsparse.models import FitSummary
+from fedsparse.models.building import build_model, history_of, per_class
+from fedsparse.models.summary import Evaluation, Selection, SiteCount, Stability
 from fedsparse.selection import (
     choose_by_ebic,
     cross_validate,
     default_sparsities,
     select_stably,
 )
-from fedsparse.version import __version__
 
 if TYPE_CHECKING:
     from fedsparse.tables import Loaded
-    from fedsparse.tables.columns import EncodedColumn
 
 Sparsity = int | Literal["cv", "ebic"]
 HeldOut = Literal["auto", "all", "fifth", "none"]
@@ -103,7 +95,7 @@ def analyse(
     work = _Work(loaded, options, settings, on_progress)
     selection, fitted = work.fit()
     told = {**_settings(work, fitted), **settings}
-    model = _model(loaded, fitted, work, told, files)
+    model = build_model(loaded.encoding, fitted, told, fingerprint=loaded.fingerprint, files=files)
     evaluation, stability = work.evaluate(), work.stability()
     return FitSummary(
         title=title or f"What predicts {model.target}",
@@ -111,9 +103,9 @@ def analyse(
         model=model,
         source=loaded.source,
         sites=_sites(work.data, loaded.classes),
-        columns=loaded.columns,
+        columns=loaded.encoding.column_counts,
         candidates=work.data.width,
-        history=_history(fitted),
+        history=history_of(fitted.result.records),
         selection=selection,
         evaluation=evaluation,
         stability=stability,
@@ -137,7 +129,7 @@ class _Work:
         count = None if loaded.classes is None else len(loaded.classes)
         self.options = FitOptions(
             loss_for(count, self.data.samples, options.l2),
-            keep=loaded.kept,
+            keep=loaded.encoding.kept,
             standardize=options.standardize,
             rounds=options.rounds,
             seed=options.seed,
@@ -249,83 +241,17 @@ def _work(data: FederatedData) -> float:
     return float(stored + len(data) * (data.width + _PER_SITE))
 
 
-def _model(
-    loaded: "Loaded", fitted: Fitted, work: _Work, settings: dict[str, str], files: Sequence[str]
-) -> Model:
-    coefficients = fitted.coefficients.reshape(work.data.width, -1)
-    used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
-    encoding = loaded.encoding
-    columns = () if encoding is None else encoding.columns
-    origins = _origins(columns) if columns else [(name, None) for name in loaded.names]
-    return Model(
-        task=_task(loaded.classes),
-        target="target" if encoding is None else encoding.target,
-        classes=loaded.classes,
-        intercepts=tuple(fitted.intercept.tolist()),
-        features=tuple(
-            Feature(
-                name=loaded.names[place],
-                column=origins[place][0],
-                level=origins[place][1],
-                coefficients=tuple(coefficients[place].tolist()),
-                mean=float(fitted.scaling.mean[place]),
-                scale=float(fitted.scaling.scale[place]),
-            )
-            for place in used
-        ),
-        columns=_used(columns, {origins[place][0] for place in used}),
-        settings=settings,
-        fingerprint=loaded.fingerprint,
-        files=tuple(files),
-        versions=_versions(),
-    )
-
-
-def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
-    if classes is None:
-        return "regression"
-    return "binary" if len(classes) == 2 else "multiclass"
-
-
-def _origins(columns: Sequence["EncodedColumn"]) -> list[tuple[str, str | None]]:
-    """Column and level of every feature."""
-    origins: list[tuple[str, str | None]] = []
-    for column in columns:
-        levels: Sequence[str | None] = column.levels if column.kind == "category" else (None,)
-        origins += [(column.name, level) for level in levels]
-    return origins
-
-
-def _used(columns: Sequence["EncodedColumn"], names: set[str]) -> tuple["EncodedColumn", ...]:
-    return tuple(column for column in columns if column.name in names)
-
-
 def _settings(work: _Work, fitted: Fitted) -> dict[str, str]:
     how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(work.asked.sparsity), "given")
     last = fitted.result.records[-1]
     return {
         "method": "FedSplice" if work.options.splices else "FedIter-HT, adaptive server step",
-        "number of features": f"{work.sparsity}{_per_class(work.classes)}, {how}",
+        "number of features": f"{work.sparsity}{per_class(work.classes)}, {how}",
         "loss": work.options.loss.name,
         "ℓ2 weight": f"{work.options.loss.l2:.6g}",
         "standardized": "yes" if work.options.standardize else "no",
         "rounds": f"{last.round} of at most {work.options.rounds}",
         "seed": str(work.options.seed),
-    }
-
-
-def _per_class(classes: tuple[str, ...] | None) -> str:
-    return " for each class" if classes is not None and len(classes) > 2 else ""
-
-
-def _versions() -> dict[str, str]:
-    import scipy
-
-    return {
-        "fedsparse": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
     }
 
 
@@ -339,17 +265,3 @@ def _sites(data: FederatedData, classes: tuple[str, ...] | None) -> tuple[SiteCo
             counts = dict(zip(classes, numbers, strict=True))
         sites.append(SiteCount(name=name, rows=own.size, classes=counts))
     return tuple(sites)
-
-
-def _history(fitted: Fitted) -> tuple[RoundRecord, ...]:
-    return tuple(
-        RoundRecord(
-            round=record.round,
-            objective=record.objective,
-            nonzeros=record.nonzeros,
-            bytes_down=record.bytes_down,
-            bytes_up=record.bytes_up,
-            seconds=record.seconds,
-        )
-        for record in fitted.result.records
-    )

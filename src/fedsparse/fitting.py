@@ -14,7 +14,7 @@ from fedsparse.algorithms import EDSL, Algorithm, FedIterHT, FedSplice
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_not_negative
 from fedsparse.data.federated import Features, FederatedData
-from fedsparse.data.moments import federated_moments
+from fedsparse.data.moments import Moments, federated_moments
 from fedsparse.errors import OptionError
 from fedsparse.history import Record
 from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
@@ -79,6 +79,16 @@ class FitOptions:
         """The same for models that are only compared: half the rounds, nearly the same f."""
         rounds = min(self.rounds, 10) if self.splices else self.rounds
         return replace(self, tolerance=0.01, rounds=rounds)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether targets are numbers."""
+        return isinstance(self.loss, SquaredError)
+
+    @property
+    def needs_moments(self) -> bool:
+        """Whether sites must tell means and variances first."""
+        return self.standardize or (self.intercept and self.is_regression)
 
     @property
     def splices(self) -> bool:
@@ -148,6 +158,11 @@ class Scaling:
         scaled[:, width:] = self.intercept
         return scaled
 
+    def scaled(self, data: FederatedData) -> FederatedData:
+        """Data to fit on."""
+        targets = data.targets - self.offset if self.offset else data.targets
+        return replace(data, features=self.apply(data.features), targets=targets)
+
     def _apply_to_sparse(self, features: sparse.csr_array) -> sparse.csr_array:
         values = (features.data / self.scale[features.indices]).astype(features.dtype)
         scaled = sparse.csr_array((values, features.indices, features.indptr), features.shape)
@@ -206,43 +221,72 @@ class Fitted:
         """z·x + intercept of every row; one column per class for softmax."""
         return np.asarray(features @ self.coefficients + self.intercept)
 
+    @classmethod
+    def of(cls, result: Result, scaling: Scaling) -> "Fitted":
+        """The model that a run on scaled features found."""
+        return cls(*scaling.on_original_scale(result.coef), result, scaling)
+
 
 def prepare(data: FederatedData, options: FitOptions) -> Prepared:
-    """Scale every site's features in the same way.
+    """Scale every site's features in the same way; see `scaling_from`."""
+    check_fit(options, data.width)
+    moments = None
+    if options.needs_moments:
+        moments = federated_moments(data, with_target=options.is_regression)
+    scaling = scaling_from(moments, options, data.width, is_sparse=data.is_sparse)
+    rounds = int(options.needs_moments)
+    return Prepared(scaling.scaled(data), scaling, options.loss_on(data), rounds)
+
+
+def scaling_from(
+    moments: Moments | None, options: FitOptions, width: int, *, is_sparse: bool
+) -> Scaling:
+    """How features are scaled, by what all sites told of theirs.
 
     Columns that do not vary become 0. Features are centred if they are dense and there is an
     intercept; with one, the targets of a regression are, too.
+
+    Parameters
+    ----------
+    moments
+        Of all sites' rows; None if ``options.needs_moments`` is false.
+    options
+        How models are fitted.
+    width
+        d.
+    is_sparse
+        Whether rows are CSR.
+
+    Examples
+    --------
+    >>> moments = Moments(9.0, np.array([5.0, 7.0]), np.array([4.0, 0.0]))
+    >>> scaling = scaling_from(moments, FitOptions(Logistic()), 2, is_sparse=False)
+    >>> scaling.mean.tolist(), scaling.scale.tolist()
+    ([5.0, 7.0], [2.0, inf])
     """
-    _check(options, data.width)
-    mean, scale = np.zeros(data.width), np.ones(data.width)
-    if options.standardize:
-        moments = federated_moments(data)
+    mean, scale = np.zeros(width), np.ones(width)
+    if options.standardize and moments is not None:
         deviation = np.sqrt(moments.variance)
         # What rounding makes of a constant column is no variation.
         varies = deviation > 1e-12 * np.abs(moments.mean)
         scale = np.where(varies, deviation, np.inf)
-        if options.intercept and not data.is_sparse:
+        if options.intercept and not is_sparse:
             mean = moments.mean
     value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0
-    is_regression = isinstance(options.loss, SquaredError)
-    offset = _target_mean(data) if options.intercept and is_regression else 0.0
-    scaling = Scaling(mean, scale, value, offset)
-    targets = data.targets - offset if is_regression else data.targets
-    scaled = replace(data, features=scaling.apply(data.features), targets=targets)
-    return Prepared(scaled, scaling, options.loss_on(data), int(options.standardize))
+    offset = moments.target if options.intercept and moments is not None else 0.0
+    return Scaling(mean, scale, value, offset)
 
 
-def _target_mean(data: FederatedData) -> float:
-    """From the sites' own means, as a server would."""
-    means = [
-        np.average(site.targets, weights=site.row_weights)
-        for site in (data.client(place) for place in range(len(data)))
-    ]
-    return float(np.average(means, weights=data.masses))
+def check_fit(options: FitOptions, width: int) -> None:
+    """Refuse features to keep that do not exist, and algorithms that cannot do this.
 
-
-def _check(options: FitOptions, width: int) -> None:
-    """Refuse features to keep that do not exist, and algorithms that cannot do this."""
+    Examples
+    --------
+    >>> check_fit(FitOptions(Logistic(), keep=(5,)), width=3)
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: keep names feature 5, but they go from 0 to 2
+    """
     for feature in options.keep:
         if not 0 <= feature < width:
             raise OptionError(f"keep names feature {feature}, but they go from 0 to {width - 1}")
@@ -289,7 +333,7 @@ def fit_model(
     >>> np.flatnonzero(model.coefficients).size
     3
     """
-    algorithm = _algorithm(prepared.data.width, sparsity, options)
+    algorithm = algorithm_for(prepared.data.width, sparsity, options)
     if start is not None and isinstance(algorithm, FedSplice):
         algorithm = replace(algorithm, start_at=start.result.coef)
     result = run(
@@ -300,12 +344,26 @@ def fit_model(
         seed=options.seed,
         on_round=on_round,
     )
-    scaling = prepared.scaling
-    return Fitted(*scaling.on_original_scale(result.coef), result, scaling)
+    return Fitted.of(result, prepared.scaling)
 
 
-def _algorithm(columns: int, sparsity: int, options: FitOptions) -> Algorithm:
-    """The algorithm with the constraint that τ, kept features and the intercept make."""
+def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm:
+    """The algorithm with the constraint that τ, kept features and the intercept make.
+
+    Parameters
+    ----------
+    columns
+        Number of scaled features, the intercept's column among them.
+    sparsity
+        τ, the intercept not counted.
+    options
+        How models are fitted.
+
+    Examples
+    --------
+    >>> algorithm_for(11, 3, FitOptions(Logistic())).sparsity
+    TopK(sparsity=4, keep=(10,))
+    """
     intercept = (columns - 1,) if options.intercept else ()
     if len(set(options.keep)) > sparsity:
         raise OptionError(

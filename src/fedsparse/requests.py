@@ -17,6 +17,7 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
 from fedsparse.clients.curvature import mean_diagonals, mean_hessians, triangle_size
 from fedsparse.clients.lasso import shifted_lasso
+from fedsparse.data.moments import Moments, merged, moments_of
 from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.random import sample_without_replacement
@@ -73,6 +74,48 @@ class Describe(Request):
         eigenvalues = clients.largest_eigenvalues(which)
         smoothness = np.array([clients.loss.smoothness(value) for value in eigenvalues])
         return {"samples": clients.data.counts[which].astype(float), "smoothness": smoothness}
+
+
+@dataclass(frozen=True)
+class ColumnMoments(Request):
+    """Ask for mean and variance of every feature, by which all sites scale alike.
+
+    Parameters
+    ----------
+    with_target
+        Ask for the mean of the target, too.
+    """
+
+    of_everyone: ClassVar[bool] = True
+
+    with_target: bool
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """Two numbers, and two vectors as long as a row."""
+        return {"mass": None, "target": None, "mean": shape[:1], "variance": shape[:1]}
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``mass``, ``target``, ``mean`` and ``variance`` of each client."""
+        found = [
+            moments_of(clients.data.client(int(place)), with_target=self.with_target)
+            for place in which
+        ]
+        shape = clients.shape[:1]
+        return {
+            "mass": np.array([own.mass for own in found]),
+            "target": np.array([own.target for own in found]),
+            "mean": DenseStack(np.array([own.mean for own in found]), shape),
+            "variance": DenseStack(np.array([own.variance for own in found]), shape),
+        }
+
+    @staticmethod
+    def merged(answer: Fields) -> Moments:
+        """Moments of all rows from the answers of the sites."""
+        parts = [
+            field.each() if isinstance(field, Stack) else field.tolist()
+            for field in (answer[name] for name in ("mass", "mean", "variance", "target"))
+        ]
+        return merged([Moments(*site) for site in zip(*parts, strict=True)])
 
 
 @dataclass(frozen=True)

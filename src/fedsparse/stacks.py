@@ -5,6 +5,7 @@ over clients in order, so that every engine gets the same bits.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,10 @@ class Stack(ABC):
     @abstractmethod
     def mean(self, weights: FloatArray) -> FloatArray:
         """Σ p_i x_i."""
+
+    @abstractmethod
+    def each(self) -> Iterator[FloatArray]:
+        """x_i, client by client."""
 
     @abstractmethod
     def squared_distances(self, x: FloatArray) -> FloatArray:
@@ -81,6 +86,10 @@ class DenseStack(Stack):
         """Σ p_i x_i."""
         return unflatten(loops.dense_mean(self.rows, weights), self.shape)
 
+    def each(self) -> Iterator[FloatArray]:
+        """x_i, client by client."""
+        return (unflatten(row, self.shape) for row in self.rows)
+
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""
         return loops.dense_squared_distances(self.rows, flatten(x))
@@ -137,6 +146,10 @@ class SparseStack(Stack):
             total = self.factor * flatten(self.base)
         loops.add_sparse_mean(self.pointer, self.indices, self.values, weights, total)
         return unflatten(total, self.shape)
+
+    def each(self) -> Iterator[FloatArray]:
+        """x_i, client by client."""
+        return (self.mean(weights) for weights in np.eye(self.pointer.size - 1))
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""

@@ -29,6 +29,7 @@ X = np.where(np.arange(WIDTH) % 5 == 0, np.linspace(-1, 1, WIDTH), 0.0)
 SUPPORT = np.array([0, 3, 5, 11])
 REQUESTS = {
     "describe": fs.Describe(),
+    "moments": fs.ColumnMoments(with_target=True),
     "evaluate": fs.Evaluate(X),
     "gradient": fs.Gradient(X),
     "slopes": fs.Slopes(X),

@@ -88,7 +88,21 @@ class TestNumbers:
     def test_summary_is_of_the_values_that_are_there(self):
         numbers = described([1.5, None, float("nan"), -2.0]).numbers
         assert (numbers.count, numbers.total) == (2, -0.5)
-        assert (numbers.minimum, numbers.maximum) == (-2.0, 1.5)
+        assert numbers.constant is None
+
+    def test_no_value_of_a_single_row_is_told(self):
+        told = described([103.25, 17.5, 54.125]).model_dump_json()
+        assert not any(value in told for value in ("103.25", "17.5", "54.125"))
+
+    def test_what_all_rows_have_is_told(self):
+        assert described([2.5, None, 2.5]).numbers.constant == 2.5
+        assert described([None, None]).numbers is None
+
+    @pytest.mark.parametrize(
+        ("values", "gapless"), [([3, 1, 2], True), ([1, 2, 4], False), ([1, 2, 2], False)]
+    )
+    def test_a_numbering_may_have_gaps(self, values, gapless):
+        assert described(values).numbers.gapless is gapless
 
     @pytest.mark.parametrize(
         ("values", "whole", "numbering"),

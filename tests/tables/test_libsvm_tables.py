@@ -38,8 +38,8 @@ def test_files_of_sites_get_the_width_of_the_widest(tmp_path, suffix):
     assert loaded.sites.tolist() == ["bari"] * 5 + ["cork"] * 5
     assert (loaded.task, loaded.classes) == ("classification", ("-1", "1"))
     assert loaded.targets.tolist() == [1, 0, 1, 0, 1, 0, 1, 1, 0, 1]
-    assert loaded.encoding is None
-    assert loaded.columns == {"number": 5}
+    assert loaded.encoding.columns == ()
+    assert loaded.encoding.column_counts == {"number": 5}
 
 
 def test_compressed_files(tmp_path):
@@ -79,7 +79,7 @@ def test_numbers_are_a_regression(tmp_path):
 
 
 def test_kept_features_are_numbers(tmp_path):
-    assert load_tables(files(tmp_path), Roles(keep=("3", "5"))).kept == (2, 4)
+    assert load_tables(files(tmp_path), Roles(keep=("3", "5"))).encoding.kept == (2, 4)
     refuse(
         files(tmp_path), "no feature 9 (--keep); the numbers are 1 to 5", roles=Roles(keep=("9",))
     )

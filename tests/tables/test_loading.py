@@ -37,7 +37,7 @@ class TestSites:
         assert loaded.names == ("age", "dose", "ward=ear", "ward=eye", "ward=skin")
         assert (loaded.task, loaded.classes) == ("classification", ("no", "yes"))
         assert loaded.targets.tolist() == [int(label == "yes") for label in shuffled["relapse"]]
-        assert loaded.columns == {"number": 2, "category": 1}
+        assert loaded.encoding.column_counts == {"number": 2, "category": 1}
         assert loaded.source == str(tmp_path / "bari.csv")
 
     def test_one_file_per_site(self, tmp_path):
@@ -177,9 +177,10 @@ def test_notes_tell_what_was_decided(tmp_path):
     frame = PATIENTS.with_columns(unit=pl.lit("mg"), number=pl.int_range(1, 13))
     loaded = load_tables(written(tmp_path, frame), ROLES)
     assert loaded.notes == ('left out (the same in every row): "unit"',)
-    assert loaded.columns == {"number": 3, "category": 1, "constant": 1}
+    counts = {"number": 3, "category": 1, "constant": 1}
+    assert loaded.encoding.column_counts == counts
 
 
 def test_kept_columns_are_told_as_features(tmp_path):
     roles = ROLES.model_copy(update={"keep": ("dose",)})
-    assert load_tables(written(tmp_path, PATIENTS), roles).kept == (1,)
+    assert load_tables(written(tmp_path, PATIENTS), roles).encoding.kept == (1,)

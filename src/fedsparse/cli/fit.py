@@ -23,7 +23,7 @@ from fedsparse.cli.options import (
 from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.files import ready_folder
 
 if TYPE_CHECKING:
     from fedsparse.models import Feature, FitSummary, Model
@@ -82,6 +82,7 @@ def fit(
     """Find the few columns that predict a target, across sites that keep their rows."""
     from fedsparse.analysis import AnalysisOptions, analyse
     from fedsparse.models.scoring import file_digest
+    from fedsparse.report.fit import save_fit
     from fedsparse.tables import load_tables
 
     options = AnalysisOptions(
@@ -140,17 +141,6 @@ def check_out(out: Path, overwrite: bool) -> None:
         )
 
 
-def save_fit(summary: "FitSummary", out: Path) -> None:
-    """Write model, summary and report; nothing is written before all of it is there."""
-    from fedsparse.report.fit import fit_page
-
-    page = fit_page(summary).html().encode()
-    ready_folder(out)
-    summary.model.save(out / "model.json")
-    summary.save(out / "fit.json")
-    write_atomically(out / "report.html", page)
-
-
 def _told(roles: "Roles", impute: str) -> dict[str, str]:
     """What the user said about columns, for the report."""
     said = {
@@ -163,7 +153,9 @@ def _told(roles: "Roles", impute: str) -> dict[str, str]:
 
 
 def _print_loaded(loaded: "Loaded") -> None:
-    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in loaded.columns.items())
+    kinds = ", ".join(
+        f"{count:,} × {kind}" for kind, count in loaded.encoding.column_counts.items()
+    )
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
     what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"

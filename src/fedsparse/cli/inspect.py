@@ -76,12 +76,12 @@ def _print(found: "Inspection") -> None:
 
 
 def _target(site: "InspectedSite") -> str:
-    """Labels with their counts, or the range of numbers."""
+    """Labels with their counts, or the mean of numbers."""
     target = site.target
     if target is None:
         return "–"
     if target.labels is not None and len(target.labels) <= _FEW_LABELS:
         return ", ".join(f"{label}: {count:,}" for label, count in target.labels.items())
     if target.numbers is not None:
-        return f"{shown(target.numbers.minimum)} to {shown(target.numbers.maximum)}"
+        return f"mean {shown(target.numbers.total / target.numbers.count)}"
     return f"{len(target.labels or ())} labels"

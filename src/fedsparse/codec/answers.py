@@ -141,7 +141,8 @@ def _stacked(stacks: list[Stack]) -> Stack:
     """One stack: sparse if all are and share their base, else dense."""
     sparse = [stack for stack in stacks if isinstance(stack, SparseStack)]
     if len(sparse) < len(stacks) or len({(id(own.base), own.factor) for own in sparse}) > 1:
-        return DenseStack(np.stack([_as_row(stack) for stack in stacks]), stacks[0].shape)
+        rows = [flatten(vector) for stack in stacks for vector in stack.each()]
+        return DenseStack(np.stack(rows), stacks[0].shape)
     pointer = np.concatenate([[0], np.cumsum([own.values.size for own in sparse])])
     return SparseStack(
         pointer.astype(np.int64),
@@ -151,10 +152,3 @@ def _stacked(stacks: list[Stack]) -> Stack:
         sparse[0].base,
         sparse[0].factor,
     )
-
-
-def _as_row(stack: Stack) -> FloatArray:
-    if isinstance(stack, DenseStack):
-        (row,) = stack.rows
-        return np.asarray(row)
-    return flatten(stack.mean(np.ones(1)))

@@ -17,6 +17,7 @@ from fedsparse.codec.constraints import constraint_from_json, constraint_to_json
 from fedsparse.codec.frame import packed, unpacked
 from fedsparse.errors import OptionError
 from fedsparse.requests import (
+    ColumnMoments,
     Curvature,
     Describe,
     Evaluate,
@@ -32,7 +33,16 @@ from fedsparse.wire import WireError
 
 REQUESTS: dict[str, type[Request]] = {
     request.__name__: request
-    for request in (Describe, Evaluate, Gradient, Slopes, Curvature, ShiftedLasso, LocalSteps)
+    for request in (
+        ColumnMoments,
+        Describe,
+        Evaluate,
+        Gradient,
+        Slopes,
+        Curvature,
+        ShiftedLasso,
+        LocalSteps,
+    )
 }
 
 _VECTORS = (FloatArray, FloatArray | None, Int64Array)

@@ -20,15 +20,25 @@ class Moments:
         How many rows it has, or what they weigh together.
     mean, variance
         Of every column; the variance is that of the rows at hand (divided by their number).
+    target
+        Mean of the target; 0 if it stands for classes.
     """
 
     mass: float
     mean: FloatArray
     variance: FloatArray
+    target: float = 0.0
 
 
-def moments_of(site: FederatedData) -> Moments:
+def moments_of(site: FederatedData, *, with_target: bool = False) -> Moments:
     """Moments of one site's rows, weighted as they are.
+
+    Parameters
+    ----------
+    site
+        One client.
+    with_target
+        Whether the target is a number whose mean is of interest.
 
     Examples
     --------
@@ -40,7 +50,8 @@ def moments_of(site: FederatedData) -> Moments:
     weights = np.ones(site.samples) if site.row_weights is None else site.row_weights
     shares = weights / weights.sum()
     mean = _weighted_sum(site.features, shares)
-    return Moments(float(weights.sum()), mean, _variance(site.features, mean, shares))
+    target = float(np.average(site.targets, weights=site.row_weights)) if with_target else 0.0
+    return Moments(float(weights.sum()), mean, _variance(site.features, mean, shares), target)
 
 
 def merged(moments: Sequence[Moments]) -> Moments:
@@ -59,10 +70,12 @@ def merged(moments: Sequence[Moments]) -> Moments:
         (part.mass / mass * (part.variance + (part.mean - mean) ** 2) for part in moments),
         np.zeros(1),
     )
-    return Moments(mass, mean, variance)
+    masses = [part.mass for part in moments]
+    target = float(np.average([part.target for part in moments], weights=masses))
+    return Moments(mass, mean, variance, target)
 
 
-def federated_moments(data: FederatedData) -> Moments:
+def federated_moments(data: FederatedData, *, with_target: bool = False) -> Moments:
     """Moments of all rows, site by site.
 
     Examples
@@ -71,7 +84,8 @@ def federated_moments(data: FederatedData) -> Moments:
     >>> federated_moments(data).mean.tolist()
     [3.0]
     """
-    return merged([moments_of(data.client(site)) for site in range(len(data))])
+    sites = [data.client(place) for place in range(len(data))]
+    return merged([moments_of(site, with_target=with_target) for site in sites])
 
 
 def _weighted_sum(features: Features, shares: FloatArray) -> FloatArray:

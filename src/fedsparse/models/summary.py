@@ -16,6 +16,11 @@ class SiteCount(Part):
     rows: int
     classes: dict[str, int] | None = None
     """Rows of each class; None for regression."""
+    bytes_down: int | None = None
+    bytes_up: int | None = None
+    """Content of the messages to and from a site on a network."""
+    took_part: str | None = None
+    """To which end it did, in words, if it was on a network."""
 
 
 class RoundRecord(Part):
@@ -27,6 +32,8 @@ class RoundRecord(Part):
     bytes_down: int
     bytes_up: int
     seconds: float
+    absent: int = 0
+    """Answers that did not come."""
 
 
 class SelectionPoint(Part):

@@ -11,6 +11,7 @@ from fedsparse.tables.encoding import Encoding
 from fedsparse.tables.findings import Finding
 from fedsparse.tables.inspection import Inspection, inspect_tables
 from fedsparse.tables.loading import Loaded, load_tables
+from fedsparse.tables.numbered import NumberedEncoding
 from fedsparse.tables.reading import read_table
 from fedsparse.tables.roles import Roles
 
@@ -20,6 +21,7 @@ __all__ = [
     "Finding",
     "Inspection",
     "Loaded",
+    "NumberedEncoding",
     "Roles",
     "SiteDescription",
     "agree",

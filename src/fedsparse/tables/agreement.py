@@ -94,7 +94,7 @@ def agree(
     check_roles(roles)
     check_agreement_options(task, impute, minimum_rows)
     agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
-    raise_errors([*_lacking_targets(descriptions), *agreement.findings])
+    raise_errors([*lacking_targets(descriptions), *agreement.findings])
     assert agreement.encoding is not None
     return agreement.encoding
 
@@ -131,7 +131,7 @@ def negotiate(
     decision = decide_target(descriptions, task)
     used = [column for column in columns if column.left_out is None]
     findings = [
-        *_name_clashes(descriptions),
+        *name_clashes(descriptions),
         *row_findings(descriptions, minimum_rows),
         *_drop_findings(descriptions, roles),
         *mismatches,
@@ -176,14 +176,28 @@ def _row_advice(site: SiteDescription, descriptions: Sequence[SiteDescription]) 
     return f'if it is "{alike[0]}", write it so' if alike else "leave it out"
 
 
-def _lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+def lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+    """An error about sites that say nothing of their target.
+
+    Examples
+    --------
+    >>> print(lacking_targets([SiteDescription(site="Bari", rows=9, columns=())])[0].sentence)
+    no target is described by "Bari"; name it with --target
+    """
     lacking = [site.site for site in descriptions if site.target is None]
     if not lacking:
         return []
     return [error(f"no target is described by {listed(lacking)}; name it with --target")]
 
 
-def _name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+def name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+    """An error if sites share a name.
+
+    Examples
+    --------
+    >>> name_clashes([SiteDescription(site="Bari", rows=9, columns=())])
+    []
+    """
     counts = Counter(site.site for site in descriptions)
     twice = [site for site, count in counts.items() if count > 1]
     return [error(f"several sites are called {listed(twice)}; rename them")] if twice else []

@@ -1,13 +1,13 @@
-"""What a site says about its table: counts, sums, extremes and levels, never rows.
+"""What a site says about its table: counts, sums and levels, never rows.
 
 The description is all that leaves a site before training. From descriptions alone the sites'
 tables get one encoding; see `fedsparse.tables.agreement`.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.tables.cells import Task, cell_findings, check_task
@@ -16,6 +16,7 @@ from fedsparse.tables.kinds import Kind, text_kind
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.text import typed
 from fedsparse.tables.values import is_number, label_counts, number_matrix
+from fedsparse.wire import MAX_LENGTH
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,21 +25,27 @@ MOST_NUMBER_LABELS = 10
 """A target of more whole numbers than this is not taken for classes unless one says so."""
 
 
+Count = Annotated[int, Field(ge=0)]
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Descriptions come over networks: what is not a number must not become a mean.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NumberSummary(_Part):
     """The values of a column of numbers that are not missing."""
 
-    count: int
+    count: Count
     total: float
-    minimum: float
-    maximum: float
+    constant: float | None = None
+    """What all of them are, if they are the same. Extremes would be those of single rows."""
     whole: bool
     """All are integers."""
     numbering: bool
     """All are integers and no two are the same."""
+    gapless: bool
+    """A numbering that leaves out no integer between its first and last."""
 
 
 class ColumnDescription(_Part):
@@ -46,10 +53,10 @@ class ColumnDescription(_Part):
 
     name: str
     kind: Kind
-    missing: int
+    missing: Count
     numbers: NumberSummary | None = None
     """Of a number."""
-    levels: dict[str, int] | None = None
+    levels: dict[str, Count] | None = None
     """Of a category: how many rows have each level."""
 
 
@@ -59,8 +66,17 @@ class TargetDescription(_Part):
     kind: Literal["number", "label"]
     numbers: NumberSummary | None = None
     """Of a number."""
-    labels: dict[str, int] | None = None
+    labels: dict[str, Count] | None = None
     """How many rows have each label; of a number only if it may stand for classes."""
+
+
+class NumberedFeatures(_Part):
+    """Features of a site's file that have numbers instead of names."""
+
+    end: Annotated[int, Field(ge=0, le=MAX_LENGTH)]
+    """One more than the largest number."""
+    has_zero: bool
+    """Whether a row has a feature 0."""
 
 
 class SiteDescription(_Part):
@@ -75,13 +91,15 @@ class SiteDescription(_Part):
     True
     """
 
-    site: str
-    rows: int
+    site: Annotated[str, Field(min_length=1)]
+    rows: Count
     columns: tuple[ColumnDescription, ...]
     """Candidate features in the order of the table."""
     dropped: tuple[str, ...] = ()
     """Columns that the roles drop and the table has."""
     target: TargetDescription | None = None
+    numbered: NumberedFeatures | None = None
+    """In place of columns, if they have no names."""
 
 
 def describe(
@@ -214,22 +232,25 @@ def _number_summaries(matrix: FloatArray) -> list[NumberSummary]:
     numbering = np.zeros(matrix.shape[1], dtype=np.bool_)
     numbering[whole] = _are_distinct(matrix[:, whole])
     counts = present.sum(axis=0)
-    extremes = np.where(counts > 0, [np.fmin.reduce(matrix), np.fmax.reduce(matrix)], 0.0)
+    low, high = np.where(counts > 0, [np.fmin.reduce(matrix), np.fmax.reduce(matrix)], 0.0)
+    gapless = numbering & (high - low + 1 == counts)
     return [
         NumberSummary(
             count=count,
             total=total,
-            minimum=low,
-            maximum=high,
+            constant=lowest if is_constant and count else None,
             whole=is_whole,
             numbering=is_numbering,
+            gapless=is_gapless,
         )
-        for count, total, low, high, is_whole, is_numbering in zip(
+        for count, total, lowest, is_constant, is_whole, is_numbering, is_gapless in zip(
             counts.tolist(),
             filled.sum(axis=0).tolist(),
-            *extremes.tolist(),
+            low.tolist(),
+            (low == high).tolist(),
             whole.tolist(),
             numbering.tolist(),
+            gapless.tolist(),
             strict=True,
         )
     ]

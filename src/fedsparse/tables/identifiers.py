@@ -18,7 +18,7 @@ def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
     --------
     >>> from fedsparse.tables.description import ColumnDescription, NumberSummary
     >>> numbers = NumberSummary(
-    ...     count=30, total=465.0, minimum=1.0, maximum=30.0, whole=True, numbering=True
+    ...     count=30, total=465.0, whole=True, numbering=True, gapless=True
     ... )
     >>> part = ColumnDescription(name="case", kind="number", missing=0, numbers=numbers)
     >>> print(telltale_findings([MergedColumn("case", "number", {"Bari": part})])[0].sentence)
@@ -52,11 +52,12 @@ def _is_numbering(column: MergedColumn) -> bool:
     total = sum(summary.count for summary in numbers)
     if total < FEWEST_IDENTIFIERS:
         return False
-    low = min(summary.minimum for summary in numbers)
-    high = max(summary.maximum for summary in numbers)
-    runs_on = high - low + 1 == total
-    restarts = all(summary.maximum - summary.minimum + 1 == summary.count for summary in numbers)
-    return runs_on or restarts or _NAME.search(column.name) is not None
+    # Rows numbered from 0 or 1 whose sites take turns have gaps at each site, but add up.
+    adds_up = 2 * sum(summary.total for summary in numbers) in (
+        total * (total - 1), total * (total + 1),
+    )  # fmt: skip
+    has_no_gaps = all(summary.gapless for summary in numbers)
+    return adds_up or has_no_gaps or _NAME.search(column.name) is not None
 
 
 def _marks_sites(column: MergedColumn) -> bool:
@@ -64,4 +65,4 @@ def _marks_sites(column: MergedColumn) -> bool:
         return False
     if column.kind == "category":
         return all(len(part.levels or {}) <= 1 for part in column.parts.values())
-    return all(summary.minimum == summary.maximum for summary in column.numbers)
+    return all(summary.constant is not None for summary in column.numbers)

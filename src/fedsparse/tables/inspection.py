@@ -122,11 +122,11 @@ def _of_libsvm(tables: SparseTables, source: str) -> Inspection:
     return Inspection(
         source=source,
         sites=_sites(tables.descriptions),
-        columns={"number": _group(tables.names)},
+        columns={"number": _group(tables.encoding.feature_names)},
         missing={},
-        features=len(tables.names),
-        task=tables.decision.task,
-        classes=tables.decision.classes,
+        features=tables.encoding.width,
+        task=tables.encoding.task,
+        classes=tables.encoding.classes,
         findings=_ordered(tables.findings),
     )
 

@@ -11,14 +11,17 @@ from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.data.compression import decompressed
 from fedsparse.data.libsvm import load_svmlight
 from fedsparse.errors import DataError, OptionError
-from fedsparse.tables.agreement import row_findings
 from fedsparse.tables.cells import Task
 from fedsparse.tables.description import SiteDescription, describe_target
-from fedsparse.tables.findings import Finding, error
+from fedsparse.tables.findings import Finding
+from fedsparse.tables.numbered import (
+    NumberedEncoding,
+    negotiate_numbered,
+    numbered_features,
+)
 from fedsparse.tables.reading import check_exists
 from fedsparse.tables.roles import Roles
 from fedsparse.tables.sources import site_names
-from fedsparse.tables.target import TargetDecision, decide_target
 
 _QUERY = b"qid:"
 
@@ -30,27 +33,24 @@ class SparseTables:
     Attributes
     ----------
     features
-        All rows, as wide as the widest file.
-    names
-        The features' numbers, as the files have them.
+        All rows, encoded.
     targets
         One number per row.
     sites
         The site of each row.
     descriptions
         One per site, of its rows and targets.
-    decision
-        Classes or numbers.
+    encoding
+        How files become arrays.
     findings
         What there is to say.
     """
 
     features: sparse.csr_array
-    names: tuple[str, ...]
     targets: FloatArray
     sites: AnyArray
     descriptions: tuple[SiteDescription, ...]
-    decision: TargetDecision
+    encoding: NumberedEncoding
     findings: tuple[Finding, ...]
 
 
@@ -68,20 +68,32 @@ def read_libsvm(files: Sequence[Path], roles: Roles, task: Task, minimum_rows: i
         As for `load_tables`.
     """
     check_libsvm_roles(roles)
-    for file in files:
-        check_exists(file)
-    parts = [load_svmlight(file, zero_based=True) for file in files]  # numbers as they are
-    features, names = _numbered(_stacked([sparse.csr_array(part.features) for part in parts]))
-    targets = np.concatenate([part.targets for part in parts])
-    sites = _sites(files, [part.samples for part in parts], roles)
+    rows, own_targets = zip(*(read_numbered(file) for file in files), strict=True)
+    targets = np.concatenate(own_targets)
+    sites = _sites(files, [own.size for own in own_targets], roles)
     descriptions = _descriptions(targets, sites, task)
-    decision = decide_target(descriptions, task)
-    findings = [
-        *row_findings(descriptions, minimum_rows),
-        *decision.findings,
-        *_keep_findings(names, roles),
-    ]
-    return SparseTables(features, names, targets, sites, descriptions, decision, tuple(findings))
+    features = [numbered_features(own) for own in rows]
+    encoding, findings = negotiate_numbered(descriptions, features, roles, task, minimum_rows)
+    stacked = sparse.vstack([encoding.features(own) for own in rows], format="csr")
+    return SparseTables(
+        sparse.csr_array(stacked), targets, sites, descriptions, encoding, tuple(findings)
+    )
+
+
+def read_numbered(file: Path) -> tuple[sparse.csr_array, FloatArray]:
+    r"""Rows of a LIBSVM file, column j holding the feature of number j, and targets.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "bari.libsvm"
+    >>> _ = path.write_text("1 2:0.5\n0 1:3\n")
+    >>> read_numbered(path)[0].toarray().tolist()
+    [[0.0, 0.0, 0.5], [0.0, 3.0, 0.0]]
+    """
+    check_exists(file)
+    read = load_svmlight(file, zero_based=True)
+    return sparse.csr_array(read.features), read.targets
 
 
 def check_libsvm_roles(roles: Roles) -> None:
@@ -109,30 +121,6 @@ def check_libsvm_roles(roles: Roles) -> None:
     for option, names in (("--drop", roles.drop), ("--category", roles.categories)):
         if names:
             raise OptionError(f"{option} needs a table with names, not a LIBSVM file; leave it out")
-
-
-def _stacked(blocks: list[sparse.csr_array]) -> sparse.csr_array:
-    """All rows, as wide as the widest block."""
-    width = max(block.shape[1] for block in blocks)
-    widened = [
-        sparse.csr_array((block.data, block.indices, block.indptr), shape=(block.shape[0], width))
-        for block in blocks
-    ]
-    return sparse.csr_array(sparse.vstack(widened, format="csr"))
-
-
-def _numbered(features: sparse.csr_array) -> tuple[sparse.csr_array, tuple[str, ...]]:
-    """Features and their numbers; files that never use number 0 begin with 1.
-
-    All files are looked at together, because one without a 0 does not tell.
-    """
-    rows, width = features.shape
-    first = 0 if (features.indices == 0).any() else 1
-    shifted = sparse.csr_array(
-        (features.data, features.indices - first, features.indptr), shape=(rows, width - first)
-    )
-    shifted.has_canonical_format = True
-    return shifted, tuple(str(number) for number in range(first, width))
 
 
 def _sites(files: Sequence[Path], counts: Sequence[int], roles: Roles) -> AnyArray:
@@ -173,12 +161,3 @@ def _descriptions(targets: FloatArray, sites: AnyArray, task: Task) -> tuple[Sit
         )
         for name, own in zip(names, np.split(ordered, np.cumsum(counts)[:-1]), strict=True)
     )
-
-
-def _keep_findings(names: tuple[str, ...], roles: Roles) -> list[Finding]:
-    known = set(names) if roles.keep else set()
-    return [
-        error(f"there is no feature {name} (--keep); the numbers are {names[0]} to {names[-1]}")
-        for name in roles.keep
-        if name not in known
-    ]

@@ -15,10 +15,10 @@ from fedsparse.tables.encoding import Encoding
 from fedsparse.tables.features import Impute
 from fedsparse.tables.findings import raise_errors
 from fedsparse.tables.libsvm import SparseTables, read_libsvm
+from fedsparse.tables.numbered import NumberedEncoding
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
 from fedsparse.tables.survey import Survey, site_array, survey
-from fedsparse.tables.values import labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,24 +30,12 @@ class Loaded:
     features
         One row per row of the files, in their order: a C-ordered float64 array, or a CSR matrix
         if the files are LIBSVM text.
-    names
-        One name per feature.
     targets
         Numbers (float64), or each row's place in ``classes``.
     sites
         The site of each row.
-    task
-        ``"classification"`` or ``"regression"``.
-    classes
-        Labels in order; None for regression.
-    kept
-        Features that are always part of the model.
     encoding
-        How further tables become arrays; None for LIBSVM text.
-    columns
-        How many columns there are of each kind.
-    notes
-        What a reader should know, in sentences.
+        How tables become arrays: these, and those to predict for.
     source
         The files, as they were named.
     fingerprint
@@ -55,17 +43,31 @@ class Loaded:
     """
 
     features: FloatArray | sparse.csr_array
-    names: tuple[str, ...]
     targets: AnyArray
     sites: AnyArray
-    task: Literal["classification", "regression"]
-    classes: tuple[str, ...] | None
-    kept: tuple[int, ...]
-    encoding: Encoding | None
-    columns: dict[str, int]
-    notes: tuple[str, ...]
+    encoding: Encoding | NumberedEncoding
     source: str
     fingerprint: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per feature."""
+        return self.encoding.feature_names
+
+    @property
+    def task(self) -> Literal["classification", "regression"]:
+        """What the target is."""
+        return self.encoding.task
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """Labels in order; None for regression."""
+        return self.encoding.classes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know, in sentences."""
+        return self.encoding.notes
 
 
 def load_tables(
@@ -120,7 +122,7 @@ def load_tables(
     if are_libsvm(files):
         sparse_tables = read_libsvm(files, roles, task, minimum_rows)
         raise_errors(sparse_tables.findings)
-        return _sparse(sparse_tables, roles, source_text(files))
+        return _sparse(sparse_tables, source_text(files))
     found = survey(files, roles, task, impute, minimum_rows)
     raise_errors(found.findings)
     return _dense(found, source_text(files))
@@ -137,48 +139,26 @@ def _dense(found: Survey, source: str) -> Loaded:
     ]
     return Loaded(
         features=arrays[0],
-        names=encoding.feature_names,
         targets=arrays[1],
         sites=arrays[2],
-        task=encoding.task,
-        classes=encoding.classes,
-        kept=encoding.kept,
         encoding=encoding,
-        columns=encoding.column_counts,
-        notes=encoding.notes,
         source=source,
         fingerprint=_fingerprint(encoding.feature_names, [arrays[0], arrays[1]], arrays[2]),
     )
 
 
-def _sparse(tables: SparseTables, roles: Roles, source: str) -> Loaded:
-    features, decision = tables.features, tables.decision
-    targets = _coded(tables.targets, decision.classes)
-    kept = frozenset(roles.keep)
+def _sparse(tables: SparseTables, source: str) -> Loaded:
+    features, encoding = tables.features, tables.encoding
+    targets = encoding.targets(tables.targets)
     arrays = [features.data, features.indices, features.indptr, targets]
     return Loaded(
         features=features,
-        names=tables.names,
         targets=targets,
         sites=tables.sites,
-        task=decision.task,
-        classes=decision.classes,
-        kept=tuple(place for place, name in enumerate(tables.names) if name in kept),
-        encoding=None,
-        columns={"number": len(tables.names)},
-        notes=tuple(finding.sentence for finding in tables.findings),
+        encoding=encoding,
         source=source,
-        fingerprint=_fingerprint(tables.names, arrays, tables.sites),
+        fingerprint=_fingerprint(encoding.feature_names, arrays, tables.sites),
     )
-
-
-def _coded(targets: FloatArray, classes: tuple[str, ...] | None) -> AnyArray:
-    if classes is None:
-        return targets
-    import polars as pl
-
-    codes = labels(pl.Series(targets)).cast(pl.Enum(classes)).to_physical()
-    return codes.cast(pl.Int64).to_numpy()
 
 
 def _fingerprint(names: Sequence[str], arrays: Sequence[AnyArray], sites: AnyArray) -> str:

@@ -92,8 +92,8 @@ class MergedColumn:
             return self.kind
         if self.kind == "category":
             return "constant" if len(self.counts) == 1 else None
-        low = min(summary.minimum for summary in self.numbers)
-        return "constant" if low == max(summary.maximum for summary in self.numbers) else None
+        values = {summary.constant for summary in self.numbers}
+        return "constant" if len(values) == 1 and None not in values else None
 
 
 def merge(

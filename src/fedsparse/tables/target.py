@@ -121,10 +121,11 @@ def _regression(
 ) -> TargetDecision:
     numbers = [target.numbers for target in targets if target.numbers is not None]
     findings = []
+    values = {summary.constant for summary in numbers}
     if not numbers:
         findings = [error("the target holds labels, and regression needs numbers")]
-    elif min(n.minimum for n in numbers) == max(n.maximum for n in numbers):
-        findings = [error(f"every row has the target {numbers[0].minimum:g}; it must vary")]
+    elif len(values) == 1 and None not in values:
+        findings = [error(f"every row has the target {numbers[0].constant:g}; it must vary")]
     elif counts and len(counts) <= MOST_NUMBER_LABELS and all(n.whole for n in numbers):
         findings = [
             note(

@@ -104,7 +104,15 @@ def _explanation(last: RoundRecord) -> str:
         "direction the coefficients should change, and combines the answers. The final model took "
         f"{counted(last.round, 'round')} and {size(last.bytes_down + last.bytes_up)} to and from "
         "all sites. The objective is the model's average error on the rows it learnt from."
+        f"{_absence(last)}"
     )
+
+
+def _absence(last: RoundRecord) -> str:
+    """What did not come, on a network."""
+    if last.absent == 0:
+        return ""
+    return f" {counted(last.absent, 'answer')} did not come; the others counted for more."
 
 
 def _steps(summary: FitSummary) -> list[dict[str, str]]:

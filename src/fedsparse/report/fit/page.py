@@ -1,5 +1,8 @@
 """The page of a fit, made from its summary alone."""
 
+from pathlib import Path
+
+from fedsparse.files import ready_folder, write_atomically
 from fedsparse.models.summary import FitSummary
 from fedsparse.report.fit.convergence import convergence_sections
 from fedsparse.report.fit.evaluation import evaluation_sections
@@ -47,6 +50,15 @@ def fit_page(summary: FitSummary) -> Page:
         *provenance_sections(summary),
     ]
     return Page(summary.title, headline(summary), sections, is_narrow=True)
+
+
+def save_fit(summary: FitSummary, folder: Path) -> None:
+    """Write model, summary and report; nothing is written before all of it is there."""
+    page = fit_page(summary).html().encode()
+    ready_folder(folder)
+    summary.model.save(folder / "model.json")
+    summary.save(folder / "fit.json")
+    write_atomically(folder / "report.html", page)
 
 
 def _notes(summary: FitSummary) -> list[Section]:

@@ -1,17 +1,22 @@
 """The section on where the rows are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from fedsparse.models.summary import FitSummary, SiteCount
 from fedsparse.report.fit.effects import MOST
-from fedsparse.report.fit.numbers import counted, percent
+from fedsparse.report.fit.numbers import counted, percent, size
 from fedsparse.report.page import Section
-from fedsparse.report.parts import Paragraph, Table
+from fedsparse.report.parts import Paragraph, Part, Table
 
 MOST_CLASSES = 12
 """With more, a site's rows are not told class by class."""
+
+BYTES = (
+    "Bytes are those of the messages' content, from the first word to the last. What carries them "
+    "over the network comes on top."
+)
 
 
 def sites_sections(summary: FitSummary) -> list[Section]:
@@ -30,7 +35,10 @@ def sites_sections(summary: FitSummary) -> list[Section]:
     """
     if not summary.sites:
         return []
-    return [Section("Sites and rows", [Paragraph(_explanation(summary)), Table(_table(summary))])]
+    parts: list[Part] = [Paragraph(_explanation(summary)), Table(_table(summary))]
+    if summary.is_networked:
+        parts.append(Paragraph(BYTES, is_hint=True))
+    return [Section("Sites and rows", parts)]
 
 
 def _explanation(summary: FitSummary) -> str:
@@ -60,7 +68,19 @@ def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
     for site in sites:
         for label, count in (site.classes or {}).items():
             counts[label] = counts.get(label, 0) + count
-    return SiteCount(name=name, rows=sum(site.rows for site in sites), classes=counts or None)
+    return SiteCount(
+        name=name,
+        rows=sum(site.rows for site in sites),
+        classes=counts or None,
+        bytes_down=_sum(site.bytes_down for site in sites),
+        bytes_up=_sum(site.bytes_up for site in sites),
+        took_part=None if all(site.took_part is None for site in sites) else "",
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
@@ -70,4 +90,9 @@ def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
         count = counts.get(label, 0)
         share = f" ({percent(count / site.rows)})" if site.rows else ""
         cells[f"of class {label}"] = f"{count:,}{share}"
+    for name, sent in (("Sent to it", site.bytes_down), ("Sent by it", site.bytes_up)):
+        if sent is not None:
+            cells[name] = size(sent)
+    if site.took_part is not None:
+        cells["Took part"] = site.took_part
     return cells

@@ -1,0 +1,178 @@
+"""Files whose features have numbers instead of names: what sites say of them, and one encoding."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from scipy import sparse
+
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.errors import DataError
+from fedsparse.tables.agreement import name_clashes, row_findings
+from fedsparse.tables.cells import Task
+from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.description import NumberedFeatures, SiteDescription
+from fedsparse.tables.findings import Finding, error
+from fedsparse.tables.roles import Roles
+from fedsparse.tables.target import decide_target
+from fedsparse.tables.values import labels
+from fedsparse.wire import MAX_LENGTH
+
+
+def numbered_features(rows: sparse.csr_array) -> NumberedFeatures:
+    """What a site says of its features' numbers; column j holds the feature of number j.
+
+    Examples
+    --------
+    >>> numbered_features(sparse.csr_array([[0.0, 0.0, 2.5]]))
+    NumberedFeatures(end=3, has_zero=False)
+    """
+    return NumberedFeatures(end=rows.shape[1], has_zero=bool((rows.indices == 0).any()))
+
+
+class NumberedEncoding(BaseModel):
+    """How rows of numbered features become arrays; see `Encoding`, whose twin it is.
+
+    Examples
+    --------
+    >>> encoding = NumberedEncoding(first=1, width=3, task="regression")
+    >>> encoding.feature_names
+    ('1', '2', '3')
+    >>> encoding.features(sparse.csr_array([[0.0, 5.0, 6.0]])).toarray().tolist()
+    [[5.0, 6.0, 0.0]]
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    first: Literal[0, 1]
+    """Number of the first feature."""
+    width: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
+    """d."""
+    task: Literal["classification", "regression"]
+    classes: tuple[str, ...] | None = None
+    kept: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """These files do not name it."""
+        return "target"
+
+    @property
+    def columns(self) -> tuple[EncodedColumn, ...]:
+        """None: a model of numbered features is for files of them."""
+        return ()
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features' numbers."""
+        return tuple(str(number) for number in range(self.first, self.first + self.width))
+
+    @property
+    def column_counts(self) -> dict[str, int]:
+        """All are numbers."""
+        return {"number": self.width}
+
+    def features(self, rows: sparse.csr_array) -> sparse.csr_array:
+        """Rows with all features of the federation; a file is as wide as its last non-zero."""
+        if rows.shape[1] > self.first + self.width:
+            raise DataError(
+                f"there is a feature {rows.shape[1] - 1}, and only {self.feature_names[0]} to "
+                f"{self.feature_names[-1]} were agreed on; describe the file anew"
+            )
+        columns = rows.indices - self.first
+        if columns.size and columns.min() < 0:
+            raise DataError("there is a feature 0, and numbers were to begin with 1; mend the file")
+        encoded = sparse.csr_array(
+            (rows.data, columns, rows.indptr), shape=(rows.shape[0], self.width)
+        )
+        encoded.has_canonical_format = True
+        return encoded
+
+    def targets(self, values: FloatArray) -> AnyArray:
+        """Numbers as they are, or each row's place in ``classes``."""
+        if self.classes is None:
+            return values
+        import polars as pl
+
+        try:
+            codes = labels(pl.Series(values)).cast(pl.Enum(self.classes)).to_physical()
+        except pl.exceptions.PolarsError:
+            raise DataError(
+                f"a label is none of the classes {', '.join(self.classes[:5])}; mend the file"
+            ) from None
+        return codes.cast(pl.Int64).to_numpy()
+
+
+def negotiate_numbered(
+    descriptions: Sequence[SiteDescription],
+    features: Sequence[NumberedFeatures],
+    roles: Roles,
+    task: Task,
+    minimum_rows: int,
+) -> tuple[NumberedEncoding, list[Finding]]:
+    """One encoding for all sites, and what there is to say; errors forbid its use.
+
+    Numbers begin with 1 unless some site has a 0: a file without one does not tell.
+
+    Parameters
+    ----------
+    descriptions
+        One per site, of rows and targets.
+    features
+        What the files say of their features.
+    roles, task, minimum_rows
+        As for `negotiate`.
+
+    Examples
+    --------
+    >>> from fedsparse.tables.description import describe_target
+    >>> import polars as pl
+    >>> target = describe_target(pl.Series([0.5, 1.5, 2.0]), "auto")
+    >>> bari = SiteDescription(site="Bari", rows=9, columns=(), target=target)
+    >>> ends = [NumberedFeatures(end=3, has_zero=False), NumberedFeatures(end=9, has_zero=False)]
+    >>> negotiate_numbered([bari], ends, Roles(), "auto", 5)[0].width
+    8
+    """
+    first: Literal[0, 1] = 0 if any(own.has_zero for own in features) else 1
+    width = max(own.end for own in features) - first
+    decision = decide_target(descriptions, task)
+    findings = [
+        *name_clashes(descriptions),
+        *row_findings(descriptions, minimum_rows),
+        *decision.findings,
+        *_keep_findings(first, width, roles),
+    ]
+    if width < 1:
+        findings.append(error("no row has a feature; give the files at least one"))
+    encoding = NumberedEncoding(
+        first=first,
+        width=max(width, 1),
+        task=decision.task,
+        classes=decision.classes,
+        kept=tuple(sorted(_places(first, width, roles).values())),
+        notes=tuple(finding.sentence for finding in findings),
+    )
+    return encoding, findings
+
+
+def _places(first: int, width: int, roles: Roles) -> dict[str, int]:
+    """Features to keep that there are, by number."""
+    numbers = {name: int(name) for name in roles.keep if name.isdecimal()}
+    return {
+        name: number - first
+        for name, number in numbers.items()
+        if first <= number < first + width and name == str(number)
+    }
+
+
+def _keep_findings(first: int, width: int, roles: Roles) -> list[Finding]:
+    known = _places(first, width, roles)
+    return [
+        error(
+            f"there is no feature {name} (--keep); the numbers are {first} to {first + width - 1}"
+        )
+        for name in roles.keep
+        if name not in known
+    ]
