@@ -1,6 +1,5 @@
 """Federations of real processes on this machine, for tests."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,13 +11,19 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
 
+from fedsparse.data.federated import FederatedData
 from fedsparse.engines.flower.demonstration import Programs, free_port, wait_for_port
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
+from fedsparse.fitting import fit_model, prepare
+from fedsparse.models import FitSummary, Model
+from fedsparse.models.building import build_model
+from fedsparse.tables import Roles, load_tables
 
 TARGET = "outcome"
 SECONDS = 240
 """Longest that a test waits for anything."""
+POLL = 0.1
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -33,6 +38,22 @@ def write_table(path, rows, targets, columns=None):
     lines = [",".join([*names, TARGET]), *(",".join(map(repr, row)) for row in table.tolist())]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def fitted_alone(tables, sparsity, options, impute=None):
+    """The run and the model of one process on the same files."""
+    roles = Roles(target=None if tables[0].suffix == ".libsvm" else TARGET)
+    loaded = load_tables(tables, roles, impute=impute)
+    data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
+    fitted = fit_model(prepare(data, options), sparsity, options)
+    return fitted.result, build_model(loaded.encoding, fitted, {}, fingerprint="")
+
+
+def assert_same_model(model, expected):
+    """Bit for bit, by name."""
+    assert model.features == expected.features
+    assert model.intercepts == expected.intercepts
+    assert model.columns == expected.columns
 
 
 class Federation:
@@ -67,7 +88,7 @@ class Federation:
             access = ["--keys", keys or self.folder.package_of(name)]
         self.programs.start(
             name, "site", "--data", table, *chosen, "--server", f"localhost:{port or self.port}",
-            "--poll", 0.3, *access, *more,
+            "--poll", POLL, *access, *more,
         )  # fmt: skip
 
     def pid(self, name):
@@ -99,10 +120,10 @@ class Run:
 
     def __init__(self, federation, options):
         self.out = federation.root / options.pop("out", "trained")
-        flags = ["--resume"] if options.pop("resume", False) else []
-        flags += ["--insecure"] if federation.insecure else []
+        flags = ["--insecure"] if federation.insecure else []
         for name, value in options.items():
-            flags += [f"--{name.replace('_', '-')}", str(value)]
+            option = f"--{name.replace('_', '-')}"
+            flags += [option] if value is True else [option, str(value)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fedsparse", "federation", "train", federation.folder.root,
              "--port", str(federation.port), "--out", self.out, *flags],
@@ -135,9 +156,9 @@ class Run:
         return "".join(self.lines)
 
     @property
-    def model(self):
-        return json.loads((self.out / "model.json").read_text())
+    def summary(self):
+        return FitSummary.load(self.out / "fit.json")
 
     @property
-    def outcome(self):
-        return json.loads((self.out / "outcome.json").read_text())
+    def model(self):
+        return Model.load(self.out)

@@ -16,7 +16,7 @@ from fedsparse.engines.flower.line import Access
 from fedsparse.engines.flower.payloads import Answered, from_bytes, to_bytes
 from fedsparse.engines.flower.policy import Policy
 from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import read_table
+from fedsparse.engines.flower.tables import open_table
 from fedsparse.stacks import DenseStack
 
 HEALTHY_ANSWERS = 6
@@ -33,7 +33,7 @@ class PoisonedSite(Site):
         is_answer = isinstance(from_bytes(said), Answered)
         if not is_answer or self._count <= HEALTHY_ANSWERS:
             return said
-        width = self._table.features.shape[1]
+        width = self._table.frame.width  # the target's place is taken by the intercept
         poison = {"x": DenseStack(np.full((1, width), np.nan), (width,))}
         return to_bytes(Answered(encode_answer(poison)))
 
@@ -41,9 +41,9 @@ class PoisonedSite(Site):
 def main():
     name, table, target, keys, port = sys.argv[1:]
     folder = SiteFolder(Path(keys))
-    site = PoisonedSite(name, read_table(Path(table), target), Policy(), 1)
+    site = PoisonedSite(name, open_table(Path(table), target), Policy(), 1)
     access = Access(f"localhost:{port}", folder.authority, folder.key)
-    serve(site, access, patience=60.0, poll=0.3, stop=threading.Event())
+    serve(site, access, patience=60.0, poll=0.1, stop=threading.Event())
 
 
 if __name__ == "__main__":

@@ -2,13 +2,17 @@
 
 import itertools
 
+import polars as pl
 from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
+from scipy import sparse
 
 from fedsparse.engines.flower.messages import content_of, payload_of
 from fedsparse.engines.flower.policy import Policy
 from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import Table
+from fedsparse.engines.flower.tables import NamedTable, NumberedTable
+
+TARGET = "outcome"
 
 
 class Nodes(Grid):
@@ -66,5 +70,15 @@ def answering(site):
     return lambda payload: site.reply(payload, run=1)
 
 
+def table_of(rows, targets, columns=None):
+    """Dense rows with names, or CSR rows whose features are numbered from 1."""
+    if sparse.issparse(rows):
+        shifted = sparse.hstack([sparse.csr_array((rows.shape[0], 1)), rows], format="csr")
+        return NumberedTable(sparse.csr_array(shifted), targets)
+    names = columns or [f"gene {place}" for place in range(rows.shape[1])]
+    columns = dict(zip(names, rows.T, strict=True))
+    return NamedTable(pl.DataFrame({**columns, TARGET: targets}), TARGET)
+
+
 def site_named(name, rows, targets, columns=None, policy=None):
-    return Site(name, Table(rows, targets, columns), policy or Policy(), threads=1)
+    return Site(name, table_of(rows, targets, columns), policy or Policy(), threads=1)

@@ -2,8 +2,10 @@
 
 import logging
 import time
+from types import MappingProxyType
 
 import numpy as np
+import polars as pl
 import pytest
 from flwr.app import ConfigRecord, Error, RecordDict
 from scipy import sparse
@@ -11,15 +13,18 @@ from scipy import sparse
 import fedsparse as fs
 from fedsparse.codec import encode_answer
 from fedsparse.engines.flower import mailbox, payloads
+from fedsparse.engines.flower.agreement import Terms
 from fedsparse.engines.flower.conduct import Conduct
 from fedsparse.engines.flower.engine import FlowerEngine
 from fedsparse.engines.flower.payloads import Answered, Ask
 from fedsparse.engines.flower.policy import Policy
+from fedsparse.engines.flower.site import Site
+from fedsparse.engines.flower.tables import NamedTable
 from fedsparse.errors import FederationError
 from fedsparse.run import run_on
 from fedsparse.stacks import DenseStack
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
-from tests.engines.flower.grids import Nodes, answering, site_named
+from tests.engines.flower.grids import TARGET, Nodes, answering, site_named
 
 NAMES = ("aachen", "bari", "cork", "delft")
 TAU = 5
@@ -59,16 +64,18 @@ def grid_of(sites, **others):
     return Nodes(dict(sorted(nodes.items(), reverse=True)))
 
 
-def engine_on(grid, loss="squared", **conduct):
+def engine_on(grid, loss="squared", terms=MappingProxyType({}), **conduct):
     conduct = {"sites": len(grid.nodes), "round_seconds": 30.0, "longest_wait": 1.0} | conduct
-    return FlowerEngine(grid, LOSS_OBJECTS[loss], Conduct(**conduct))
+    task = "regression" if loss == "squared" else "classification"
+    engine = FlowerEngine(grid, Terms(task=task, **terms), Conduct(**conduct))
+    engine.set_up(LOSS_OBJECTS[loss])
+    return engine
 
 
 def assert_same(result, expected):
     assert result.coef.tobytes() == expected.coef.tobytes()
     assert result.objective == expected.objective
     assert result.history.drop("seconds").equals(expected.history.drop("seconds"))
-    assert np.array_equal(result.classes, expected.classes)
 
 
 class TestAgreementWithOneProcess:
@@ -104,13 +111,13 @@ class TestAgreementWithOneProcess:
             ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["logistic"], rounds=3
         )
         assert_same(result, expected)
-        assert result.classes.tolist() == [-1, 1]
+        assert engine.encoding.classes == ("-1", "1")
 
-    def test_text_labels_reach_the_model(self):
+    def test_labels_may_be_text(self):
         clients = [(Z, np.array(["a", "b", "c"])[y.astype(int)]) for Z, y in clients_for("softmax")]
         engine = engine_on(grid_of(sites_of(clients)), "softmax")
         result = run_on(engine, fs.FedIterHT(2, local_steps=2), rounds=2)
-        assert result.classes.tolist() == ["a", "b", "c"]
+        assert engine.encoding.classes == ("a", "b", "c")
         assert result.coef.shape == (24, 3)
 
     def test_columns_may_come_in_another_order(self):
@@ -156,41 +163,86 @@ class TestAgreementWithOneProcess:
         assert_same(result, whole)
 
 
-MATCHING = ("age", "dose", "sex")
+def table(**columns):
+    """Nine rows; what is not named is as at other sites."""
+    usual = {
+        "age": [31, 35, 44, 48, 52, 57, 63, 68, 70],
+        "dose": [0.5, 1.5, 1, 2, 0.5, 1, 1.5, 2, 1],
+        "ward": list("eeesssxxx"),
+        TARGET: [1.5, 2.5, 0.5, 3, 1, 2, 2.5, 1.5, 0.5],
+    }
+    kept = {name: values for name, values in (usual | columns).items() if values is not None}
+    return pl.DataFrame(kept)
+
+
+def site_with(name, frame, target=TARGET):
+    return Site(name, NamedTable(frame, target), Policy(smallest_samples=3), threads=1)
+
+
+NAMED = [site_with(name, table()) for name in ("aachen", "cork", "delft")]
+NINE = list(range(9))
 MISMATCHES = {
-    "a column less": (("age", "dose"), 'bari lacks "sex"'),
-    "a column more": ((*MATCHING, "bmi"), 'bari also has "bmi"'),
-    "another name": (("age", "dose", "gender"), 'bari lacks "sex"; bari also has "gender"'),
-    "numbers for names": (None, "bari numbers its columns"),
+    "a column less": (table(dose=None), 'bari lacks "dose"'),
+    "a column more": (table(bmi=NINE), 'only bari has "bmi"'),
+    "another name": (table(dose=None, doze=NINE), 'bari lacks "dose"; only bari has "doze"'),
+    "another kind": (table(dose=list("aaabbbccc")), '"dose" is a number at aachen, cork and delft'),
+    "missing values": (table(age=[None, *NINE[1:]]), '1 value is missing: "age" 1 (bari 1)'),
+    "labels for numbers": (
+        table(outcome=list("aaabbbccc")),
+        "the target holds numbers at aachen, cork and delft and labels at bari",
+    ),
 }
 
 
 class TestAgreementBeforeTraining:
-    @pytest.mark.parametrize(("columns", "told"), MISMATCHES.values(), ids=MISMATCHES)
-    def test_columns_that_do_not_match_are_listed_by_site(self, columns, told):
-        width = 3 if columns is None else len(columns)
-        sites = [
-            site_named("aachen", np.ones((9, 3)), np.ones(9), MATCHING),
-            site_named("bari", np.ones((9, width)), np.ones(9), columns),
+    @pytest.mark.parametrize(("frame", "told"), MISMATCHES.values(), ids=MISMATCHES)
+    def test_what_does_not_match_is_listed_by_site_and_column(self, frame, told):
+        grid = grid_of([*NAMED, site_with("bari", frame)])
+        with pytest.raises(FederationError) as caught:
+            FlowerEngine(grid, Terms(), Conduct(sites=4))
+        assert told in str(caught.value)
+
+    def test_everything_that_does_not_match_is_listed_at_once(self):
+        frame = table(dose=None, age=[None, *NINE[1:]], **{TARGET: None, "result": NINE})
+        grid = grid_of([*NAMED, site_with("bari", frame, "result")])
+        with pytest.raises(FederationError) as caught:
+            FlowerEngine(grid, Terms(keep=("doze",)), Conduct(sites=4))
+        told = str(caught.value).splitlines()
+        assert told == [
+            'the target is called "outcome" at aachen, cork and delft and "result" at bari; rename '
+            "the column at some sites",
+            'no site has a column "doze" (--keep); leave it out',
+            'the sites\' tables do not match: bari lacks "dose"; mend them, or leave columns out '
+            "with --drop",
+            '1 value is missing: "age" 1 (bari 1); fill or remove them, drop the columns with '
+            "--drop, or fill means with --impute mean",
         ]
-        with pytest.raises(FederationError, match=told):
-            engine_on(grid_of(sites))
+
+    def test_numbers_for_names_are_told(self):
+        numbered = site_named("bari", sparse.csr_array(np.eye(9)), np.arange(9.0))
+        with pytest.raises(FederationError, match="names at aachen, cork and delft and numbers at"):
+            engine_on(grid_of([*NAMED, numbered]))
+
+    def test_a_column_that_the_server_names_and_a_site_lacks_is_told(self):
+        grid = grid_of(NAMED)
+        with pytest.raises(
+            FederationError, match=r'no column "dosis" \(--category\); did you mean'
+        ):
+            FlowerEngine(grid, Terms(categories=("dosis",)), Conduct(sites=3))
+
+    def test_dropped_columns_are_not_described(self):
+        engine = engine_on(grid_of(NAMED), terms={"drop": ("age",)})
+        assert engine.encoding.feature_names == ("dose", "ward=e", "ward=s", "ward=x")
+        assert "age" not in engine.members[0].description.model_dump_json().replace('["age"]', "")
 
     def test_a_site_with_too_few_rows_is_named(self):
-        sites = [site_named(name, np.ones((9, 3)), np.ones(9)) for name in ("aachen", "bari")]
-        with pytest.raises(FederationError, match=r"aachen has 9 rows, fewer than 10; bari has 9"):
-            engine_on(grid_of(sites), minimum_rows=10)
-
-    def test_text_at_one_site_and_numbers_at_another_are_told(self):
-        sites = [
-            site_named("aachen", np.ones((9, 3)), np.array(list("ababababa"))),
-            site_named("bari", np.ones((9, 3)), np.zeros(9)),
-        ]
-        with pytest.raises(FederationError, match="the labels of bari are numbers"):
-            engine_on(grid_of(sites), "softmax")
+        with pytest.raises(
+            FederationError, match=r"aachen has 9 rows, fewer than 10; .*\ncork has"
+        ):
+            engine_on(grid_of(NAMED), terms={"minimum_rows": 10})
 
     def test_two_sites_of_one_name_are_told_apart_by_nobody(self):
-        sites = [site_named("bari", np.ones((9, 3)), np.ones(9)) for _ in range(2)]
+        sites = [site_with("bari", table()) for _ in range(2)]
         with pytest.raises(FederationError, match="two sites are called 'bari'"):
             engine_on(grid_of(sites))
 
@@ -211,7 +263,7 @@ class TestAgreementBeforeTraining:
 
     @pytest.mark.parametrize(
         "said",
-        [b"", b"garbage", payloads.to_bytes(payloads.Described({"site": "x", "rows": -1}))],
+        [b"", b"garbage", payloads.to_bytes(payloads.Described({"target": "y"}))],
         ids=["nothing", "garbage", "nonsense"],
     )
     def test_a_malformed_description_is_no_site(self, said):
@@ -223,7 +275,8 @@ class TestAgreementBeforeTraining:
 
     def test_a_site_whose_policy_forbids_it_does_not_take_part(self):
         grid = grid_of(sites_of(clients_for("squared")))
-        shy = site_named("york", np.ones((9, 24)), np.ones(9), policy=Policy(smallest_samples=50))
+        rows = np.random.default_rng(0).standard_normal((9, 24))
+        shy = site_named("york", rows, rows[:, 0], policy=Policy(smallest_samples=50))
         grid.nodes[99] = answering(shy)
         with pytest.raises(FederationError, match="fewer rows than the 50 its policy asks for"):
             engine_on(grid, sites=5)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import fedsparse as fs
 from fedsparse.codec import WireError, decode_answer, encode_request
+from fedsparse.codec.frame import packed
 from fedsparse.engines.flower.payloads import (
     Answered,
     Ask,
@@ -23,18 +24,38 @@ from fedsparse.engines.flower.payloads import (
 )
 from fedsparse.engines.flower.policy import Policy, read_policy
 from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import Agreed, Table, read_table
+from fedsparse.engines.flower.tables import NamedTable, NumberedTable, open_table
 from fedsparse.errors import DataError, OptionError
+from fedsparse.fitting import Scaling
 
 ROWS = np.random.default_rng(0).standard_normal((12, 4)).round(2)
 TARGETS = ROWS[:, 0] - ROWS[:, 1]
+TARGET = "outcome"
 COLUMNS = ("age", "dose", "sex", "bmi")
-SETUP = Setup(fs.SquaredError(), Agreed(COLUMNS, 4, None).to_json(), 0).to_bytes()
 X = np.zeros(4)
 
 
-def site_with(targets=TARGETS, **policy):
-    return Site("bari", Table(ROWS, targets, COLUMNS), Policy(**policy), threads=1)
+def agreed_on(**changes):
+    columns = [{"name": name, "kind": "number"} for name in COLUMNS]
+    return {"columns": columns, "target": TARGET, "task": "regression"} | changes
+
+
+def setup(loss=fs.SquaredError(), identity=0, scaling=None, **changes):  # noqa: B008
+    return Setup(loss, agreed_on(**changes), identity, scaling).to_bytes()
+
+
+SETUP = setup()
+GOOD = {"loss": "squared", "l2": 0.0, "agreed": agreed_on(), "identity": 0}
+
+
+def site_with(targets=TARGETS, columns=None, **policy):
+    numbers = dict(zip(COLUMNS, ROWS.T, strict=True))
+    frame = pl.DataFrame({**numbers, **(columns or {}), TARGET: targets})
+    return Site("bari", NamedTable(frame, TARGET), Policy(**policy), threads=1)
+
+
+def described(site, **wishes):
+    return from_bytes(site.reply(to_bytes(Hello(wishes)), 1))
 
 
 def ask(site, request, setup=SETUP, run=1):
@@ -71,13 +92,6 @@ POLICY_FILES = {
     "a number that is none": ('smallest_samples = "few"', "smallest_samples: input should be"),
     "a number too small": ("most_rounds = 0", "most_rounds: input should be greater"),
     "an unknown request": ('requests = ["Steal"]', "requests names 'Steal'; the requests are"),
-}
-
-MISTAKES = {
-    "no such column": ("age,y\n1,2\n", "no column 'relapse'; name its target column"),
-    "text": ("age,relapse\nold,1\n", 'column "age" is not of numbers'),
-    "a gap": ("age,dose,relapse\n1,,1\n2,3,0\n", "has missing values"),
-    "ragged": ("age,relapse\n1,2,3,4\n", "cannot be read as a table"),
 }
 
 
@@ -121,25 +135,60 @@ class TestPolicy:
         assert str(path) in str(caught.value)
 
 
+SIXES = ["a"] * 6 + ["b"] * 6
+
+
 class TestPrivacy:
-    def test_labels_are_told_only_where_the_loss_needs_them(self):
+    def test_labels_are_told_only_where_classes_are_learnt(self):
         site = site_with(np.array([0, 1] * 6))
-        for loss, labels in (("squared", None), ("logistic", {"kind": "i", "values": [0, 1]})):
-            reply = from_bytes(site.reply(to_bytes(Hello(loss)), 1))
+        for task, labels in (("regression", None), ("auto", {"0": 6, "1": 6})):
+            reply = described(site, task=task)
             assert isinstance(reply, Described)
-            assert reply.description["labels"] == labels
+            assert reply.told["description"]["target"]["labels"] == labels
+
+    def test_neither_cells_nor_extremes_are_told(self):
+        told = str(described(site_with()).told)
+        for number in {*ROWS.ravel().tolist(), *TARGETS.tolist()}:
+            assert repr(number) not in told
+
+    @pytest.mark.parametrize(
+        ("columns", "targets", "named"),
+        [
+            ({"ward": ["eye", *["ear"] * 11]}, TARGETS, 'some value or level of "ward"'),
+            ({"dose 2": [0.5, *[None] * 11]}, TARGETS, 'some value or level of "dose 2"'),
+            ({}, ["yes", *["no"] * 11], "some label of the target"),
+            ({}, [1, *[0] * 11], "some label of the target"),
+        ],
+        ids=["a level", "values", "a label", "one of two numbers"],
+    )
+    def test_what_few_rows_have_is_not_told(self, columns, targets, named):
+        reply = described(site_with(targets, columns))
+        assert isinstance(reply, Refused)
+        assert reply.reason.startswith("bari: fewer than 5 ")
+        assert named in reply.reason
+        generous = site_with(targets, columns, smallest_samples=1)
+        assert isinstance(described(generous), Described)
+
+    def test_a_server_cannot_have_values_told_as_categories(self):
+        assert isinstance(described(site_with(), categories=["age"]), Refused)
+
+    def test_few_whole_numbers_are_not_told_as_labels_unless_asked(self):
+        site = site_with([1, 2, 3, 4] * 3)
+        assert described(site).told["description"]["target"]["labels"] is None
+        assert isinstance(described(site, task="classification"), Refused)
+
+    def test_columns_that_a_site_does_not_offer_are_not_told(self):
+        frame = pl.DataFrame({"age": ROWS[:, 0], "name": SIXES, TARGET: TARGETS})
+        site = Site("bari", NamedTable(frame, TARGET, drop=("name",)), Policy(), threads=1)
+        told = described(site).told["description"]
+        assert [column["name"] for column in told["columns"]] == ["age"]
 
     def test_an_error_about_rows_quotes_them_in_the_own_log_only(self, caplog):
-        setup = Setup(fs.Logistic(), Agreed(COLUMNS, 4, np.array([0, 7])).to_json(), 0).to_bytes()
-        site = site_with(np.array([0, 7] * 6))
+        site = site_with(columns={"dose 2": ["7 mg", *["5"] * 11]})
         with caplog.at_level(logging.ERROR, "fedsparse.federation"):
-            reply = ask(site, fs.Evaluate(X), setup)
+            reply = described(site)
         assert reply == Refused("its rows cannot be used like that; its own log says why")
-        assert "has label 7" in caplog.text
-
-    def test_a_target_of_many_values_is_not_sent_as_labels(self):
-        site = Site("bari", Table(np.ones((2000, 1)), np.arange(2000.0), ("a",)), Policy(), 1)
-        assert isinstance(from_bytes(site.reply(to_bytes(Hello("softmax")), 1)), Refused)
+        assert 'is "7 mg", which is not a number' in caplog.text
 
 
 class TestRobustness:
@@ -156,10 +205,14 @@ class TestRobustness:
 
     @pytest.mark.parametrize(
         "written",
-        [b"", b"[]", b'{"loss":"squared"}', SETUP.replace(b"squared", b"cubic"),
-         SETUP.replace(b'"identity":0', b'"identity":-1'),
-         SETUP.replace(b'"width":4', b'"width":0'), SETUP.replace(b'"age"', b'"agee"')],
-        ids=["nothing", "a list", "little", "a loss", "a place", "a width", "a column"],
+        [b"", b"[]", packed({"loss": "squared"}, []), packed({**GOOD, "loss": "cubic"}, []),
+         packed({**GOOD, "identity": -1}, []), packed({**GOOD, "agreed": {}}, []),
+         setup(columns=[{"name": "agee", "kind": "number"}]), setup(target="dose"),
+         setup(scaling=Scaling(np.zeros(3), np.ones(3), 1.0)),
+         packed({**GOOD, "scaling": {"width": 4}}, []),
+         packed({**GOOD, "scaling": {"width": 10**12, "intercept": 1, "offset": 0}}, [b"", b""])],
+        ids=["nothing", "a list", "little", "a loss", "a place", "an encoding", "a column",
+             "a target", "a width", "half a scaling", "a huge width"],
     )  # fmt: skip
     def test_a_setup_that_makes_no_sense_is_refused(self, written):
         assert isinstance(ask(site_with(), fs.Evaluate(X), written), Refused)
@@ -168,6 +221,14 @@ class TestRobustness:
         reply = ask(site_with(), fs.Gradient(X))
         answer = decode_answer(reply.answer, fs.Gradient(X), (4,))
         expected = -2 * ROWS.T @ TARGETS / 12
+        assert np.allclose(answer["gradient"].rows[0], expected)
+
+    def test_the_answer_is_on_scaled_rows(self):
+        scaling = Scaling(ROWS.mean(axis=0), ROWS.std(axis=0), 3.0, offset=0.5)
+        reply = ask(site_with(), fs.Gradient(np.zeros(5)), setup(scaling=scaling))
+        answer = decode_answer(reply.answer, fs.Gradient(np.zeros(5)), (5,))
+        scaled = np.column_stack([(ROWS - ROWS.mean(axis=0)) / ROWS.std(axis=0), np.full(12, 3.0)])
+        expected = -2 * scaled.T @ (TARGETS - 0.5) / 12
         assert np.allclose(answer["gradient"].rows[0], expected)
 
 
@@ -180,8 +241,6 @@ class TestPayloads:
             Setup(Huber(), {}, 0).to_bytes()
 
     def test_what_nobody_says_is_refused(self):
-        from fedsparse.codec.frame import packed
-
         for header, parts in ({"say": "hello"}, []), ({"say": "answered"}, []), ({}, [b""]):
             with pytest.raises(WireError):
                 from_bytes(packed(header, parts))
@@ -193,18 +252,33 @@ class TestReading:
         frame.write_csv(tmp_path / "bari.csv")
         frame.write_parquet(tmp_path / "bari.parquet")
         for name in ("bari.csv", "bari.parquet"):
-            table = read_table(tmp_path / name, "relapse")
-            assert table.columns == ("age", "dose")
-            assert table.features.tolist() == [[61.0, 0.5], [47.0, 0.25]]
-            assert table.targets.tolist() == [1, 0]
+            table = open_table(tmp_path / name, "relapse")
+            assert table.frame.equals(frame)
 
-    @pytest.mark.parametrize(("content", "told"), MISTAKES.values(), ids=MISTAKES)
-    def test_mistakes_are_told(self, content, told, tmp_path):
+    def test_libsvm_text_has_numbered_features(self, tmp_path):
+        path = tmp_path / "bari.libsvm"
+        path.write_text("1 2:0.5\n0 1:3\n")
+        table = open_table(path, None)
+        assert isinstance(table, NumberedTable)
+        assert table.features.toarray().tolist() == [[0, 0, 0.5], [0, 3, 0]]
+        with pytest.raises(OptionError, match="leave --target and --drop out"):
+            open_table(path, "relapse")
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            ({"target": "relaps"}, 'no column "relaps" .*did you mean "relapse"'),
+            ({"target": None}, "no target is named"),
+            ({"target": "relapse", "drop": ("bmi",)}, r'no column "bmi" \(--drop\)'),
+        ],
+        ids=["misspelt", "no target", "drop"],
+    )
+    def test_mistakes_are_told(self, options, told, tmp_path):
         path = tmp_path / "bari.csv"
-        path.write_text(content)
+        path.write_text("age,relapse\n61,1\n47,0\n")
         with pytest.raises(DataError, match=told):
-            read_table(path, "relapse")
+            open_table(path, **options)
 
     def test_a_file_that_is_not_there_is_told(self, tmp_path):
         with pytest.raises(DataError, match="there is no file"):
-            read_table(tmp_path / "bari.csv", "relapse")
+            open_table(tmp_path / "bari.csv", "relapse")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from fedsparse.cli.federation.flower import need_flower
+from fedsparse.cli.fit import print_fit
 
 
 def demo(
@@ -19,6 +20,11 @@ def demo(
     It takes about a minute. The model is the one that a single process learns from the same rows.
     """
     need_flower()
-    from fedsparse.engines.flower.demonstration import demonstrate
+    from fedsparse.engines.flower.demonstration import compare, demonstrate
+    from fedsparse.models import FitSummary
 
-    demonstrate(out, rounds, tell=typer.echo)
+    training, tables = demonstrate(out, rounds, tell=typer.echo)
+    typer.echo()
+    print_fit(FitSummary.load(out / "trained" / "fit.json"))
+    typer.echo(compare(training, tables))
+    typer.echo(f"Report: {out / 'trained' / 'report.html'}")

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 
 def site(
-    data: Annotated[Path, typer.Option(help="The table: CSV, Parquet or LIBSVM.")],
+    data: Annotated[Path, typer.Option(help="The table: CSV, TSV, Parquet, Arrow or LIBSVM.")],
     server: Annotated[str, typer.Option(help="The server's HOST or HOST:PORT.")],
     target: Annotated[str | None, typer.Option(help="Column to predict; not for LIBSVM.")] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Column that this site does not offer; may be repeated."),
+    ] = None,
     keys: Annotated[
         Path | None, typer.Option(help="Folder handed over by the server's administrator.")
     ] = None,
@@ -47,12 +51,13 @@ def site(
     from fedsparse.engines.flower.logs import show_log
     from fedsparse.engines.flower.policy import Policy, read_policy
     from fedsparse.engines.flower.site import Site
-    from fedsparse.engines.flower.tables import read_table
+    from fedsparse.engines.flower.tables import open_table
 
     access = _access(server, keys, insecure)
     known_as = name or (data if access.key is None else access.key).stem
     rules = Policy() if policy is None else read_policy(policy)
-    own = Site(known_as, read_table(data, target), rules, available_threads())
+    table = open_table(data, target, tuple(drop or ()))
+    own = Site(known_as, table, rules, available_threads())
     show_log()
     stop = _stop_on_signals()
     serve(own, access, patience=patience, poll=poll, stop=stop)

@@ -12,28 +12,39 @@ from fedsparse.cli.federation.flower import (
     need_flower,
     warn_insecure,
 )
+from fedsparse.cli.fit import check_out, print_fit
+from fedsparse.cli.options import Category, Drop, Impute, Keep, MinimumRows, Task
 
 
 def train(
-    sparsity: Annotated[int, typer.Option(min=1, help="τ: most features the model may use.")],
+    sparsity: Annotated[
+        int,
+        typer.Option("--sparsity", "--features", min=1, help="τ: most features the model may use."),
+    ],
     sites: Annotated[int, typer.Option(min=1, help="How many sites to wait for.")],
     folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
     rounds: Annotated[int, typer.Option(min=1, help="Most communication rounds.")] = 100,
+    task: Task = "auto",
+    drop: Drop = None,
+    category: Category = None,
+    keep: Keep = None,
+    impute: Impute = "no",
+    minimum_rows: MinimumRows = 5,
+    standardize: Annotated[
+        bool, typer.Option(help="Scale columns by means and deviations of all sites.")
+    ] = True,
+    intercept: Annotated[bool, typer.Option(help="Give the model an intercept.")] = True,
+    l2: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Weight of the ℓ2 term; by default set by the number of rows."),
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
-            click_type=click.Choice(["FedHT", "FedIterHT", "DistributedIHT", "FedSplice"]),
-            help="Algorithm.",
+            click_type=click.Choice(["auto", "FedSplice", "FedIterHT", "FedHT", "DistributedIHT"]),
+            help="Algorithm; the default takes fewest rounds.",
         ),
-    ] = "FedIterHT",
-    loss: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Choice(["squared", "logistic", "softmax"]),
-            help="What is minimized.",
-        ),
-    ] = "squared",
-    l2: Annotated[float, typer.Option(min=0.0, help="λ of the ℓ2 term.")] = 0.0,
+    ] = "auto",
     local_steps: Annotated[int, typer.Option(min=1, help="K: steps of a site a round.")] = 10,
     step_size: Annotated[
         float, typer.Option(min=0.0, help="γ; 0 for one that suits all sites.")
@@ -47,7 +58,7 @@ def train(
             click_type=click.Choice(["uniform", "samples"]),
             help="Whether sites or their rows count the same.",
         ),
-    ] = "uniform",
+    ] = "samples",
     server_step: Annotated[
         str,
         typer.Option(
@@ -58,7 +69,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Fixes mini-batches.")] = 0,
     evaluate_every: Annotated[
         int, typer.Option(min=1, help="Rounds between two looks at the objective.")
-    ] = 1,
+    ] = 10,
     min_sites: Annotated[
         int, typer.Option(min=0, help="Fewest sites to go on with; 0 for all.")
     ] = 0,
@@ -75,10 +86,11 @@ def train(
     longest_wait: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which a run gives up waiting.")
     ] = 3600.0,
-    minimum_rows: Annotated[
-        int, typer.Option(min=1, help="A site with fewer rows is refused.")
-    ] = 5,
-    out: Annotated[Path, typer.Option(help="Folder for model and report.")] = Path("trained"),
+    title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
+    out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
+        "trained"
+    ),
+    overwrite: Annotated[bool, typer.Option(help="Replace a model already there.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,
@@ -93,16 +105,17 @@ def train(
     """
     need_flower()
     from fedsparse.engines.flower.folder import ServerFolder
-    from fedsparse.engines.flower.report import write_report
     from fedsparse.engines.flower.submission import Address, submit
     from fedsparse.engines.flower.training import Training
+    from fedsparse.models import FitSummary
 
     options = {
         name: value
         for name, value in locals().items()
-        if name in Training.model_fields and name != "out"
+        if name in Training.model_fields and value is not None
     }
     training = Training.model_validate({**options, "out": str(out.absolute())})
+    check_out(out, overwrite or resume)
     training.algorithm()  # refuses options that contradict each other before anything is started
     training.conduct()
     place = ServerFolder(folder)
@@ -111,5 +124,6 @@ def train(
     else:
         place.check()
     submit(training, place, Address(port, insecure), tell=typer.echo)
-    report = write_report(out, training)
-    typer.echo(f"Model:  {out / 'model.json'}\nReport: {report}")
+    typer.echo()
+    print_fit(FitSummary.load(out / "fit.json"))
+    typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")

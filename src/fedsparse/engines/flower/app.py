@@ -4,6 +4,7 @@ Name both in an app's ``pyproject.toml`` (see ``docs/federation.md``) to use it 
 deployed or simulated. `fedsparse federation` uses them, too.
 """
 
+import json
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message
@@ -16,7 +17,7 @@ from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_
 from fedsparse.engines.flower.outcome import train
 from fedsparse.engines.flower.policy import Policy, read_policy
 from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import read_table
+from fedsparse.engines.flower.tables import open_table
 from fedsparse.engines.flower.training import Training
 from fedsparse.errors import OptionError
 
@@ -49,17 +50,19 @@ def reply(message: Message, context: Context) -> Message:
 
 
 def _site_of(context: Context) -> Site:
-    """The site that a node's configuration describes: ``data``, ``target``, ``name``, ``policy``.
+    """The site that a node's configuration describes.
 
-    In Flower's simulation ``data`` comes with the run and is a folder; each partition takes a file.
+    It holds ``data``, ``target``, ``name``, ``policy``, and ``drop``, a list in JSON. In Flower's
+    simulation ``data`` comes with the run and is a folder; each partition takes a file.
     """
     path = _file_of(context)
     own = context.node_config
     target = str(own.get("target", context.run_config.get("target", "")))
     policy = own.get("policy")
+    drop = tuple(str(name) for name in json.loads(str(own.get("drop", "[]"))))
     return Site(
         str(own.get("name", path.stem)),
-        read_table(path, target or None),
+        open_table(path, target or None, drop),
         Policy() if policy is None else read_policy(Path(str(policy))),
         available_threads(),
     )

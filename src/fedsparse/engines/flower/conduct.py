@@ -25,8 +25,6 @@ class Conduct:
         After so many seconds without an answer a site counts as absent.
     longest_wait
         Seconds after which the run gives up: for sites at the start, for too few in a round.
-    minimum_rows
-        A site with fewer rows is refused.
 
     Examples
     --------
@@ -39,11 +37,9 @@ class Conduct:
     if_absent: IfAbsent = "continue"
     round_seconds: float = 120.0
     longest_wait: float = 3600.0
-    minimum_rows: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("sites", "minimum_rows"):
-            check_count(name, getattr(self, name))
+        check_count("sites", self.sites)
         if self.min_sites is not None:
             check_count("min_sites", self.min_sites)
             if self.min_sites > self.sites:

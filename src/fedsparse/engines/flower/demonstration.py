@@ -1,25 +1,24 @@
 """A federation on one machine: a server and five sites, each a process, with TLS on."""
 
-import json
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from fedsparse.data.federated import FederatedData
+from fedsparse.analysis import AnalysisOptions, analyse
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
-from fedsparse.engines.flower.report import write_report
 from fedsparse.engines.flower.submission import Address, submit
-from fedsparse.engines.flower.tables import read_table
 from fedsparse.engines.flower.training import Training
 from fedsparse.errors import FederationError
 from fedsparse.files import ready_folder
-from fedsparse.run import run
+from fedsparse.models import Model
+from fedsparse.tables import Roles, load_tables
 
 SITES = ("aachen", "bari", "cork", "delft", "espoo")
 TARGET = "outcome"
@@ -27,18 +26,27 @@ SPARSITY = 5
 
 _WIDTH = 40
 _ROWS = 80
+_WARDS = ("medicine", "paediatrics", "surgery")
+_MISSING = 0.02
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 
 
-def demonstrate(out: Path, rounds: int, tell: Callable[[str], None]) -> None:
-    """Make tables and keys, start everything, train, end everything, and compare."""
+def demonstrate(
+    out: Path, rounds: int, tell: Callable[[str], None]
+) -> tuple[Training, dict[str, Path]]:
+    """Make tables and keys, start everything, train, and end everything."""
     folder = ServerFolder(out / "server")
     tables = write_tables(out / "tables")
     make_keys(folder, [] if folder.authority.exists() else ["localhost"], SITES)
     tell(f"Keys, tables and results are in {out}.")
     training = Training(
-        sparsity=SPARSITY, sites=len(SITES), rounds=rounds, out=str((out / "trained").absolute())
+        sparsity=SPARSITY,
+        sites=len(SITES),
+        rounds=rounds,
+        impute="mean",
+        evaluate_every=1,
+        out=str((out / "trained").absolute()),
     )
     port = free_port()
     with Programs(out) as programs:
@@ -50,8 +58,7 @@ def demonstrate(out: Path, rounds: int, tell: Callable[[str], None]) -> None:
                 "--server", f"localhost:{port}", "--keys", folder.package_of(name),
             )  # fmt: skip
         submit(training, folder, Address(port), tell)
-    tell(f"Report: {write_report(out / 'trained', training)}")
-    tell(_comparison(training, tables))
+    return training, tables
 
 
 class Programs:
@@ -91,19 +98,23 @@ class Programs:
 
 
 def write_tables(folder: Path) -> dict[str, Path]:
-    """A table for each site: few of the columns matter, and not quite the same to everyone."""
+    """A table for each site: few of the columns matter, and not quite the same to everyone.
+
+    Some values are missing, and one column holds categories.
+    """
     ready_folder(folder)
     random = np.random.default_rng(7)
     truth = np.zeros(_WIDTH)
-    truth[:SPARSITY] = (3.0, -2.5, 2.0, -1.5, 1.5)
-    columns = [f"marker_{place:02}" for place in range(_WIDTH)]
+    truth[: SPARSITY - 1] = (3.0, -2.5, 2.0, -1.5)
     tables = {}
     for name in SITES:
         rows = random.standard_normal((_ROWS, _WIDTH))
         own = truth + np.where(truth != 0, 0.3 * random.standard_normal(_WIDTH), 0.0)
-        outcome = rows @ own + 0.5 * random.standard_normal(_ROWS)
+        ward = random.choice(_WARDS, _ROWS)
+        outcome = rows @ own + 4.0 * (ward == "surgery") + 0.5 * random.standard_normal(_ROWS)
+        known = random.random(rows.shape) > _MISSING
         tables[name] = folder / f"{name}.csv"
-        _write_csv(tables[name], [*columns, TARGET], np.column_stack([rows, outcome]))
+        _write_csv(tables[name], np.where(known, rows, np.nan), ward, outcome)
     return tables
 
 
@@ -135,25 +146,26 @@ def wait_for_port(port: int) -> None:
             time.sleep(0.1)
 
 
-def _write_csv(path: Path, names: Sequence[str], rows: "np.typing.NDArray[np.float64]") -> None:
-    lines = [",".join(names), *(",".join(map(repr, row)) for row in rows.tolist())]
+def _write_csv(path: Path, rows: FloatArray, ward: AnyArray, outcome: FloatArray) -> None:
+    names = [f"marker_{place:02}" for place in range(rows.shape[1])]
+    lines = [",".join([*names, "ward", TARGET])]
+    for numbers, category, target in zip(rows, ward, outcome, strict=True):
+        cells = ["" if np.isnan(number) else repr(float(number)) for number in numbers]
+        lines.append(",".join([*cells, str(category), repr(float(target))]))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _comparison(training: Training, tables: dict[str, Path]) -> str:
+def compare(training: Training, tables: dict[str, Path]) -> str:
     """What one process learns from the same rows, beside what the federation learned."""
-    clients = {}
-    for name, path in tables.items():
-        table = read_table(path, TARGET)
-        clients[name] = (table.features, table.targets)
-    data = FederatedData.from_clients(clients)
-    alone = run(training.algorithm(), data, loss=training.problem(), rounds=training.rounds)
+    loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute="mean")
+    options = AnalysisOptions(
+        sparsity=training.sparsity, rounds=training.rounds, held_out="none", stability=0
+    )
+    alone = analyse(loaded, options).model
     folder = training.folder()
     assert folder is not None
-    model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-    columns = read_table(next(iter(tables.values())), TARGET).columns
-    assert columns is not None
-    expected = {columns[place]: float(alone.coef[place]) for place in alone.support}
-    verdict = "the same bit for bit" if model["coefficients"] == expected else "NOT the same"
-    listed = ", ".join(f"{name} {value:+.3f}" for name, value in expected.items())
+    learned = Model.load(folder)
+    is_same = (learned.features, learned.intercepts) == (alone.features, alone.intercepts)
+    verdict = "the same bit for bit" if is_same else "NOT the same"
+    listed = ", ".join(f"{own.name} {own.coefficients[0]:+.3f}" for own in alone.features)
     return f"One process learns from the same rows: {listed}; {verdict}."

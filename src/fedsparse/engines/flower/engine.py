@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.arrays import AnyArray, Int64Array
+from fedsparse.arrays import Int64Array
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
-from fedsparse.data.federated import FederatedData
+from fedsparse.data.moments import Moments
 from fedsparse.engines.base import Engine
-from fedsparse.engines.flower import tables
+from fedsparse.engines.flower.agreement import Terms, agree
 from fedsparse.engines.flower.conduct import Conduct
 from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.payloads import (
@@ -28,9 +28,11 @@ from fedsparse.engines.flower.payloads import (
 )
 from fedsparse.engines.flower.roll_call import roll_call
 from fedsparse.errors import FederationError
+from fedsparse.fitting import Scaling
 from fedsparse.losses import Loss, coefficient_shape
-from fedsparse.requests import Fields, Request
+from fedsparse.requests import ColumnMoments, Fields, Request
 from fedsparse.stacks import Stack
+from fedsparse.tables import SiteDescription
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -44,8 +46,10 @@ class Member:
 
     Attributes
     ----------
-    name, node, place, rows
+    name, node, place
         Who it is.
+    description
+        What it told of its table.
     setup, session
         What it must know, and the digest that stands for it.
     knows_setup
@@ -63,9 +67,9 @@ class Member:
     name: str
     node: int
     place: int
-    rows: int
-    setup: bytes
-    session: str
+    description: SiteDescription
+    setup: bytes = b""
+    session: str = ""
     knows_setup: bool = False
     pending: dict[str, tuple[int, float]] = field(default_factory=dict)
     is_absent: bool = False
@@ -78,14 +82,15 @@ class FlowerEngine(Engine):
     """Carries requests to sites that Flower's grid reaches.
 
     Clients are the sites in the order of their names, so that results do not depend on who came
-    first: they are those of `LocalEngine` on the same rows, bit for bit.
+    first: they are those of `LocalEngine` on the same rows, bit for bit. Made, it knows who is
+    there and what their tables have in common; `set_up` says what to do with them.
 
     Parameters
     ----------
     grid
         Flower's, as a `ServerApp` gets it.
-    loss
-        What is minimized.
+    terms
+        On which terms tables are put together.
     conduct
         What to do about sites that are late, absent or wrong.
 
@@ -93,30 +98,54 @@ class FlowerEngine(Engine):
     ----------
     names
         Of the sites.
-    columns
-        Names of the features; None if they are numbered.
+    encoding
+        How all sites' tables become arrays.
     members
         The sites and how they did.
     """
 
-    def __init__(self, grid: Grid, loss: Loss, conduct: Conduct) -> None:
-        self.loss = loss
+    def __init__(self, grid: Grid, terms: Terms, conduct: Conduct) -> None:
         self._conduct = conduct
         # Flower must not drop a message before we do: it does not take well to questions about it.
         self._mailbox = Mailbox(grid, 2 * _WORTH_DELIVERING * conduct.round_seconds)
         self._questions = 0
-        described = roll_call(self._mailbox, loss, conduct)
-        agreed = tables.agree(list(described.values()), conduct.minimum_rows)
-        self.columns = agreed.columns
-        self.members: list[Member] = []
-        for place, (node, own) in enumerate(described.items()):
-            setup = Setup(loss, agreed.to_json(), place).to_bytes()
-            member = Member(own.site, node, place, own.rows, setup, digest_of(setup))
-            self.members.append(member)
+        told = roll_call(self._mailbox, terms.wishes, conduct)
+        self.encoding = agree(list(told.values()), terms)
+        self.members = [
+            Member(own.description.site, node, place, own.description)
+            for place, (node, own) in enumerate(told.items())
+        ]
         self.names = tuple(member.name for member in self.members)
-        self.masses = np.array([float(member.rows) for member in self.members])
-        self.classes = _classes(agreed, loss)
-        self.shape = coefficient_shape(agreed.width, self.classes, loss)
+        self.masses = np.array([float(member.description.rows) for member in self.members])
+        self._scaling: Scaling | None = None
+
+    def set_up(self, loss: Loss, scaling: Scaling | None = None) -> None:
+        """Say how sites are to answer from now on.
+
+        Parameters
+        ----------
+        loss
+            What is minimized.
+        scaling
+            How sites scale their features; None: not at all.
+        """
+        self.loss = loss
+        self._scaling = scaling
+        classes = self.encoding.classes
+        self.classes = None if classes is None else np.arange(len(classes))
+        width = len(self.encoding.feature_names)
+        has_intercept = scaling is not None and scaling.intercept != 0.0
+        self.shape = coefficient_shape(width + has_intercept, self.classes, loss)
+        agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
+        for member in self.members:
+            member.setup = Setup(loss, agreed, member.place, scaling).to_bytes()
+            member.session = digest_of(member.setup)
+            member.knows_setup = False
+
+    def moments(self, *, with_target: bool) -> Moments:
+        """Means and variances of all sites' features, as they are; takes a round."""
+        answers, _ = self.gather(ColumnMoments(with_target), np.arange(len(self.members)))
+        return ColumnMoments.merged(answers)
 
     def ask(self, request: Request, which: Int64Array) -> Fields:
         """The answers of the sites at places ``which``, which must all come."""
@@ -143,8 +172,12 @@ class FlowerEngine(Engine):
 
     def fingerprint(self) -> str:
         """A digest of what the sites told about their tables."""
-        told = repr((self.names, self.masses.tolist(), self.shape, self.columns, self.classes))
-        return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+        told = [self.encoding.model_dump_json()]
+        told += [member.description.model_dump_json() for member in self.members]
+        digest = hashlib.blake2b("\0".join(told).encode(), digest_size=16)
+        if self._scaling is not None:  # a site may have been absent when it was worked out
+            digest.update(self._scaling.mean.tobytes() + self._scaling.scale.tobytes())
+        return digest.hexdigest()
 
     def close(self) -> None:
         """Look for replies no more; the grid is Flower's."""
@@ -264,21 +297,6 @@ class FlowerEngine(Engine):
             f"{count} of the {fewest} sites needed answered {type(request).__name__}; without an "
             f"answer: {', '.join(reasons)}; see to them and resume, or lower --min-sites"
         )
-
-
-def _classes(agreed: tables.Agreed, loss: Loss) -> AnyArray | None:
-    """The classes of the federation, as the loss takes them."""
-    if agreed.classes is None:
-        return None
-    labels = agreed.classes
-    stand_in = FederatedData(
-        np.zeros((labels.size, 1)),
-        labels,
-        np.array([0, labels.size]),
-        ("the federation",),
-        np.zeros(1, dtype=np.int64),
-    )
-    return loss.encode(stand_in).classes
 
 
 def _is_finite(answer: Fields) -> bool:

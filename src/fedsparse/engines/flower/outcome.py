@@ -1,4 +1,4 @@
-"""A training run from roll call to files: the model, its history, and how the sites did."""
+"""A training run from roll call to files: the model, its report, and how the sites did."""
 
 import json
 import logging
@@ -11,6 +11,7 @@ import numpy as np
 from flwr.serverapp import Grid
 
 from fedsparse.engines.flower.engine import FlowerEngine
+from fedsparse.engines.flower.summary import summarize
 from fedsparse.engines.flower.training import Training
 from fedsparse.errors import (
     CheckpointError,
@@ -19,22 +20,25 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.files import ready_folder, write_atomically
+from fedsparse.fitting import (
+    FitOptions,
+    Fitted,
+    algorithm_for,
+    check_fit,
+    scaling_from,
+)
 from fedsparse.history import Record
-from fedsparse.result import Result
 from fedsparse.run import run_on
-from fedsparse.version import __version__
 
 log = logging.getLogger("fedsparse.federation")
 
 CHECKPOINT = "checkpoint.npz"
-MODEL = "model.json"
-HISTORY = "history.parquet"
 OUTCOME = "outcome.json"
 
 KNOWN_ERRORS = (CheckpointError, DataError, FederationError, OptionError)
 
 
-def train(grid: Grid, training: Training) -> Result:
+def train(grid: Grid, training: Training) -> Fitted:
     """Train on the sites that a grid reaches, and write what came of it.
 
     An error that a person can mend is written to ``outcome.json`` before it is raised.
@@ -46,81 +50,59 @@ def train(grid: Grid, training: Training) -> Result:
         if not training.resume:
             (folder / CHECKPOINT).unlink(missing_ok=True)
     try:
-        engine = FlowerEngine(grid, training.problem(), training.conduct())
+        engine = FlowerEngine(grid, training.terms(), training.conduct())
         log.info("training on %d sites: %s", len(engine.names), ", ".join(engine.names))
+        for note in engine.encoding.notes:
+            log.info("note: %s", note)
         with closing(engine):
-            result = run_on(
-                engine,
-                training.algorithm(),
-                rounds=training.rounds,
-                seed=training.seed,
-                evaluate_every=training.evaluate_every,
-                checkpoint=None if folder is None else folder / CHECKPOINT,
-                every=1,
-                on_round=_told_by(training.rounds),
-            )
+            options = training.fit_options(engine.encoding, float(engine.masses.sum()))
+            fitted = _fit(engine, options, training)
     except KNOWN_ERRORS as error:
         _write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
         raise
     if folder is not None:
-        _write(folder, training, engine, result)
-    log.info("done: f = %.6g with %d coefficients", result.objective, np.count_nonzero(result.coef))
-    return result
+        from fedsparse.report.fit import save_fit
+
+        save_fit(summarize(engine, options, training, fitted), folder)
+        _write_outcome(folder, {"diverged": fitted.result.diverged})
+    features = np.count_nonzero(fitted.coefficients.reshape(len(engine.encoding.feature_names), -1))
+    log.info("done: f = %.6g with %d coefficients", fitted.result.objective, features)
+    return fitted
+
+
+def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitted:
+    """The same steps as `prepare` and `fit_model`, with rows that stay at their sites."""
+    width = len(engine.encoding.feature_names)
+    check_fit(options, width)
+    moments = None
+    if options.needs_moments:
+        engine.set_up(options.loss)
+        moments = engine.moments(with_target=options.is_regression)
+    is_sparse = not engine.encoding.columns
+    scaling = scaling_from(moments, options, width, is_sparse=is_sparse)
+    engine.set_up(options.loss, scaling)
+    folder = training.folder()
+    result = run_on(
+        engine,
+        algorithm_for(engine.shape[0], training.sparsity, options),
+        rounds=training.rounds,
+        seed=training.seed,
+        evaluate_every=training.evaluate_every,
+        checkpoint=None if folder is None else folder / CHECKPOINT,
+        every=1,
+        on_round=_told_by(training.rounds),
+    )
+    return Fitted.of(result, scaling)
 
 
 def _told_by(rounds: int) -> Callable[[Record], None]:
     def tell(record: Record) -> None:
-        log.info(
-            "round %d of %d: f = %.6g with %d coefficients",
-            record.round, rounds, record.objective, record.nonzeros,
-        )  # fmt: skip
+        log.info("round %d of at most %d: f = %.6g", record.round, rounds, record.objective)
 
     return tell
-
-
-def _write(folder: Path, training: Training, engine: FlowerEngine, result: Result) -> None:
-    result.history.write_parquet(folder / HISTORY)
-    model = json.dumps(_model(training, engine, result), indent=2, ensure_ascii=False)
-    write_atomically(folder / MODEL, model.encode())
-    _write_outcome(folder, {"sites": _sites(engine), "diverged": result.diverged})
 
 
 def _write_outcome(folder: Path | None, outcome: dict[str, Any]) -> None:
     if folder is not None:
         written = json.dumps(outcome, indent=2, ensure_ascii=False)
         write_atomically(folder / OUTCOME, written.encode())
-
-
-def _model(training: Training, engine: FlowerEngine, result: Result) -> dict[str, Any]:
-    """The model by the names of its features."""
-    names = engine.columns
-    coefficients = {
-        names[place] if names is not None else str(place + 1): result.coef[place].tolist()
-        for place in result.support
-    }
-    return {
-        "format": "fedsparse-federation",
-        "method": training.method,
-        "loss": training.loss,
-        "l2": training.l2,
-        "classes": None if result.classes is None else result.classes.tolist(),
-        "features": engine.shape[0],
-        "coefficients": coefficients,
-        "objective": result.objective,
-        "rounds": result.records[-1].round,
-        "fedsparse": __version__,
-    }
-
-
-def _sites(engine: FlowerEngine) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": member.name,
-            "rows": member.rows,
-            "excluded": member.excluded,
-            "absent": member.is_absent,
-            "bytes_down": member.bytes_down,
-            "bytes_up": member.bytes_up,
-        }
-        for member in engine.members
-    ]

@@ -6,19 +6,23 @@ when the site may not know it yet.
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from fedsparse import wire
+from fedsparse.arrays import FloatArray
 from fedsparse.codec import WireError
 from fedsparse.codec.frame import packed, unpacked
 from fedsparse.errors import OptionError
+from fedsparse.fitting import Scaling
 from fedsparse.losses import LOSSES, Loss
 
 _DIGEST_SIZE = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Setup:
     """What a site must know to answer requests.
 
@@ -27,47 +31,74 @@ class Setup:
     loss
         What is minimized.
     agreed
-        What all sites agreed on: columns and classes.
+        What all sites agreed on: an `Encoding` or a `NumberedEncoding`, as JSON holds it.
     identity
         The site's place in the federation, by which mini-batches are drawn.
+    scaling
+        How features are scaled; None: not at all.
 
     Examples
     --------
     >>> from fedsparse.losses import Logistic
-    >>> setup = Setup(Logistic(l2=0.5), {"width": 3}, identity=1)
-    >>> Setup.from_bytes(setup.to_bytes()) == setup
-    True
+    >>> scaling = Scaling(np.array([0.5]), np.array([np.inf]), intercept=3.0)
+    >>> setup = Setup(Logistic(l2=0.5), {"width": 3}, 1, scaling)
+    >>> read = Setup.from_bytes(setup.to_bytes())
+    >>> read.loss, read.scaling.scale
+    (Logistic(l2=0.5), array([inf]))
     """
 
     loss: Loss
     agreed: dict[str, Any]
     identity: int
+    scaling: Scaling | None = None
 
     def to_bytes(self) -> bytes:
-        """JSON."""
+        """A frame; the vectors of the scaling are its parts."""
         name = self.loss.name
         if LOSSES.get(name) is not type(self.loss):
             raise OptionError(f"{self.loss!r} cannot be sent to sites; use one of {list(LOSSES)}")
-        written = {
+        header: dict[str, Any] = {
             "loss": name,
             "l2": float(self.loss.l2),
             "agreed": self.agreed,
             "identity": self.identity,
         }
-        return json.dumps(written, separators=(",", ":"), allow_nan=False).encode()
+        parts = []
+        if self.scaling is not None:
+            own = self.scaling
+            header["scaling"] = {
+                "width": own.mean.size, "intercept": own.intercept, "offset": own.offset,
+            }  # fmt: skip
+            parts = [wire.encode(own.mean), wire.encode(_finite(own.scale))]
+        return packed(header, parts)
 
     @classmethod
     def from_bytes(cls, written: bytes) -> "Setup":
         """Read what `to_bytes` wrote; a WireError if it is malformed."""
+        header, parts = unpacked(written)
         try:
-            values = json.loads(written)
-            loss = LOSSES[values["loss"]](l2=values["l2"])
-            agreed, identity = values["agreed"], values["identity"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            loss = LOSSES[header["loss"]](l2=header["l2"])
+            agreed, identity = header["agreed"], header["identity"]
+            scaling = _scaling(header["scaling"], parts) if "scaling" in header else None
+        except (ValueError, KeyError, TypeError):
             raise WireError("The setup is malformed.") from None
         if not isinstance(agreed, dict) or type(identity) is not int or not 0 <= identity < 2**62:
             raise WireError("The setup is malformed.")
-        return cls(loss, agreed, identity)
+        return cls(loss, agreed, identity, scaling)
+
+
+def _finite(scale: FloatArray) -> FloatArray:
+    """0 stands for infinity, the scale of a column that does not vary; nothing else is 0."""
+    return np.where(np.isinf(scale), 0.0, scale)
+
+
+def _scaling(written: dict[str, Any], parts: list[bytes]) -> Scaling:
+    width = written["width"]
+    if type(width) is not int or not 1 <= width <= wire.MAX_LENGTH:
+        raise WireError("The setup is malformed.")
+    mean, scale = (wire.decode(part, width) for part in parts)
+    numbers = [float(written[name]) for name in ("intercept", "offset")]
+    return Scaling(mean, np.where(scale == 0.0, np.inf, scale), *numbers)
 
 
 def digest_of(setup: bytes) -> str:
@@ -83,9 +114,9 @@ def digest_of(setup: bytes) -> str:
 
 @dataclass(frozen=True)
 class Hello:
-    """Ask a site to describe its table for a loss, named by ``loss``."""
+    """Ask a site to describe its table, as `Wishes` in JSON say."""
 
-    loss: str
+    wishes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -99,9 +130,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class Described:
-    """A site's description of its table."""
+    """What a site tells of its table: `Told` in JSON."""
 
-    description: dict[str, Any]
+    told: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -135,13 +166,13 @@ def to_bytes(payload: Payload) -> bytes:
     Refused(reason='too few rows')
     """
     match payload:
-        case Hello(loss):
-            return packed({"say": "hello", "loss": loss}, [])
+        case Hello(wishes):
+            return packed({"say": "hello", "wishes": wishes}, [])
         case Ask(request, session, setup):
             parts = [request] if setup is None else [request, setup]
             return packed({"say": "ask", "session": session}, parts)
-        case Described(description):
-            return packed({"say": "described", "description": description}, [])
+        case Described(told):
+            return packed({"say": "described", "told": told}, [])
         case Answered(answer):
             return packed({"say": "answered"}, [answer])
         case Refused(reason):
@@ -154,14 +185,14 @@ def from_bytes(message: bytes) -> Payload:
     """Read what was said; a WireError if it is malformed."""
     header, parts = unpacked(message)
     match header, parts:
-        case {"say": "hello", "loss": str(loss)}, []:
-            return Hello(loss)
+        case {"say": "hello", "wishes": dict(wishes)}, []:
+            return Hello(wishes)
         case {"say": "ask", "session": str(session)}, [request]:
             return Ask(request, session)
         case {"say": "ask", "session": str(session)}, [request, setup]:
             return Ask(request, session, setup)
-        case {"say": "described", "description": dict(description)}, []:
-            return Described(description)
+        case {"say": "described", "told": dict(told)}, []:
+            return Described(told)
         case {"say": "answered"}, [answer]:
             return Answered(answer)
         case {"say": "refused", "reason": str(reason)}, []:

@@ -8,7 +8,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedsparse.codec.requests import REQUESTS
 from fedsparse.errors import OptionError
-from fedsparse.requests import Curvature, Describe, Evaluate, LocalSteps, Request
+from fedsparse.requests import (
+    ColumnMoments,
+    Curvature,
+    Describe,
+    Evaluate,
+    LocalSteps,
+    Request,
+)
+from fedsparse.tables import SiteDescription
+from fedsparse.tables.description import ColumnDescription
+from fedsparse.tables.findings import listed
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -29,11 +39,47 @@ class Policy(BaseModel):
     requests: tuple[str, ...] = tuple(REQUESTS)
     """Names of the requests that are answered."""
     smallest_samples: Count = 5
-    """Fewest rows that an answer may speak of: with fewer the site stays away."""
+    """Fewest rows that anything told may speak of: a table, a level, a class, a mini-batch."""
     smallest_support: Count = 1
     """Fewest features that curvature may be asked on."""
     most_rounds: Count | None = None
-    """Requests answered in one run, those for a description or the objective not counted."""
+    """Requests answered in one run, those for moments, l_i or the objective not counted."""
+
+    def objection_to_telling(self, description: SiteDescription) -> str | None:
+        """Why a table is not described, or None."""
+        fewest = self.smallest_samples
+        if description.rows < fewest:
+            return f"it has fewer rows than the {fewest} its policy asks for; train without it"
+        counts = {column.name: _fewest(column) for column in description.columns}
+        small = [name for name, count in counts.items() if 0 < count < fewest]
+        if small:
+            return (
+                f"fewer than {fewest} rows have some value or level of {listed(small)}, and its "
+                "policy allows no fewer; drop them with --drop, or have the site merge rare levels"
+            )
+        if self._has_rare_labels(description):
+            return (
+                f"fewer than {fewest} of its rows have some label of the target, and its policy "
+                "allows no fewer; have the site change its policy, or train without it"
+            )
+        return None
+
+    def allowed(self, description: SiteDescription) -> SiteDescription:
+        """The description without labels that the policy forbids and nobody needs.
+
+        More than two numbers are taken for classes only if the server says so.
+        """
+        target = description.target
+        if target is None or target.kind == "label" or len(target.labels or {}) <= 2:
+            return description
+        if not self._has_rare_labels(description):
+            return description
+        plain = target.model_copy(update={"labels": None})
+        return description.model_copy(update={"target": plain})
+
+    def _has_rare_labels(self, description: SiteDescription) -> bool:
+        labels = (None if description.target is None else description.target.labels) or {}
+        return any(count < self.smallest_samples for count in labels.values())
 
     def objection(self, request: Request, rows: int) -> str | None:
         """Why a request is not answered on so many rows, or None."""
@@ -49,7 +95,7 @@ class Policy(BaseModel):
 
     def is_round(self, request: Request) -> bool:
         """Whether a request counts towards ``most_rounds``."""
-        return not isinstance(request, (Describe, Evaluate))
+        return not isinstance(request, (ColumnMoments, Describe, Evaluate))
 
     def _objection_to_detail(self, request: Request) -> str | None:
         fewest = self.smallest_samples
@@ -64,6 +110,13 @@ class Policy(BaseModel):
                 f"allows; ask on at least {self.smallest_support}"
             )
         return None
+
+
+def _fewest(column: ColumnDescription) -> int:
+    """Fewest rows that what is told of a column speaks of."""
+    if column.levels:
+        return min(column.levels.values())
+    return 0 if column.numbers is None else column.numbers.count
 
 
 def read_policy(path: Path) -> Policy:

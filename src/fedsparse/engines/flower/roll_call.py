@@ -9,14 +9,15 @@ from fedsparse.codec import WireError
 from fedsparse.engines.flower.conduct import Conduct
 from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.payloads import Described, Hello, Refused, from_bytes, to_bytes
-from fedsparse.engines.flower.tables import Description
+from fedsparse.engines.flower.tables import Told, Wishes
 from fedsparse.errors import FederationError
-from fedsparse.losses import Loss
 
 log = logging.getLogger("fedsparse.federation")
 
+_LONGEST_NAME = 100
 
-def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Description]:
+
+def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, Told]:
     """Wait for the sites and have them describe their tables.
 
     A node that is online and silent is waited for no longer than for an answer in a round.
@@ -24,10 +25,10 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
     Returns
     -------
     dict
-        Descriptions by node, in the order of the sites' names.
+        What the sites told, by node, in the order of their names.
     """
     began = time.monotonic()
-    call = _Call(mailbox, to_bytes(Hello(loss.name)))
+    call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))))
     for _ in pauses():
         call.look()
         waited = time.monotonic() - began
@@ -36,8 +37,8 @@ def roll_call(mailbox: Mailbox, loss: Loss, conduct: Conduct) -> dict[int, Descr
             break
         if waited > conduct.longest_wait:
             break
-    in_order = sorted(call.present.items(), key=lambda entry: entry[1].site)
-    _check_names([description.site for _, description in in_order])
+    in_order = sorted(call.present.items(), key=lambda entry: entry[1].description.site)
+    _check_names([told.description.site for _, told in in_order])
     _check_number(call, conduct)
     return dict(in_order)
 
@@ -50,7 +51,7 @@ class _Call:
         self._hello = hello
         self._greeted: set[int] = set()
         self.silent: dict[str, int] = {}
-        self.present: dict[int, Description] = {}
+        self.present: dict[int, Told] = {}
         self.refusals: list[str] = []
 
     def look(self) -> None:
@@ -63,7 +64,8 @@ class _Call:
         for identity, reply in self._mailbox.replies(self.silent).items():
             node = self.silent.pop(identity)
             try:
-                own = self.present[node] = _description(reply, registered.get(node, ""))
+                self.present[node] = _told(reply, registered.get(node, ""))
+                own = self.present[node].description
                 log.info("%s is here with %d rows", own.site, own.rows)
             except FederationError as error:
                 log.warning("a site does not take part: %s", error)
@@ -71,7 +73,8 @@ class _Call:
 
 
 def _check_number(call: _Call, conduct: Conduct) -> None:
-    there = ", ".join(sorted(own.site for own in call.present.values())) or "none"
+    sites = sorted(told.description.site for told in call.present.values())
+    there = ", ".join(sites) or "none"
     count = len(call.present)
     if count > conduct.sites:
         raise FederationError(
@@ -86,17 +89,20 @@ def _check_number(call: _Call, conduct: Conduct) -> None:
         )
 
 
-def _description(reply: bytes | Failure, registered: str) -> Description:
+def _told(reply: bytes | Failure, registered: str) -> Told:
     """What a site told, if it is the one that its key is registered for."""
-    description = _parsed(reply)
-    if registered and description.site != registered:
+    told = _parsed(reply)
+    name = told.description.site
+    if registered and name != registered:
         raise FederationError(
-            f"{description.site!r} has the key of {registered!r}; start it with --name {registered}"
+            f"{name!r} has the key of {registered!r}; start it with --name {registered}"
         )
-    return description
+    if len(name) > _LONGEST_NAME or told.description.rows == 0:
+        raise FederationError(f"{name[:_LONGEST_NAME]!r} has no rows, or too long a name")
+    return told
 
 
-def _parsed(reply: bytes | Failure) -> Description:
+def _parsed(reply: bytes | Failure) -> Told:
     if isinstance(reply, Failure):
         raise FederationError(reply.reason)
     try:
@@ -104,7 +110,7 @@ def _parsed(reply: bytes | Failure) -> Description:
         if isinstance(said, Refused):
             raise FederationError(said.reason)
         if isinstance(said, Described):
-            return Description.model_validate(said.description)
+            return Told.model_validate(said.told)
     except (WireError, ValidationError):
         pass
     raise FederationError("its description is malformed; install the same release of fedsparse")

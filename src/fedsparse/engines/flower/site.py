@@ -4,13 +4,14 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from fedsparse.clients import Clients, open_clients
 from fedsparse.codec import WireError, decode_request, encode_answer
 from fedsparse.data.federated import FederatedData
-from fedsparse.engines.flower import tables
 from fedsparse.engines.flower.payloads import (
     Answered,
     Ask,
@@ -25,9 +26,8 @@ from fedsparse.engines.flower.payloads import (
     to_bytes,
 )
 from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.tables import Agreed, Table
-from fedsparse.errors import DataError, OptionError
-from fedsparse.losses import LOSSES, SquaredError
+from fedsparse.engines.flower.tables import SiteTable, Told, Wishes
+from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.wire import MAX_LENGTH
 
 log = logging.getLogger("fedsparse.federation")
@@ -51,13 +51,15 @@ class Site:
 
     Examples
     --------
-    >>> table = Table(np.ones((6, 2)), np.zeros(6), ("age", "dose"))
+    >>> import polars as pl
+    >>> from fedsparse.engines.flower.tables import NamedTable
+    >>> table = NamedTable(pl.DataFrame({"age": range(6), "days": range(6)}), "days")
     >>> site = Site("bari", table, Policy(), threads=1)
-    >>> from_bytes(site.reply(to_bytes(Hello("squared")), run=1)).description["rows"]
+    >>> from_bytes(site.reply(to_bytes(Hello({})), run=1)).told["description"]["rows"]
     6
     """
 
-    def __init__(self, name: str, table: Table, policy: Policy, threads: int) -> None:
+    def __init__(self, name: str, table: SiteTable, policy: Policy, threads: int) -> None:
         self.name = name
         self._table = table
         self._policy = policy
@@ -87,6 +89,8 @@ class Site:
             # Errors about rows may quote them: they are told here and nowhere else.
             log.error("%s cannot answer: %s", self.name, error)
             reply = Refused("its rows cannot be used like that; its own log says why")
+        except FederationError as error:
+            reply = Refused(str(error))
         except (WireError, OptionError) as error:
             log.error("%s was sent something that makes no sense: %s", self.name, error)
             reply = Refused(str(error))
@@ -99,25 +103,26 @@ class Site:
 
     def _reply(self, message: Payload, run: int) -> Payload:
         match message:
-            case Hello(loss):
-                return self._describe(loss)
+            case Hello(wishes):
+                return self._describe(wishes)
             case Ask():
                 return self._answer(message, run)
         raise WireError("A site was told something that only a site says.")
 
-    def _describe(self, loss: str) -> Payload:
-        if loss not in LOSSES:
-            raise OptionError(f"unknown loss {loss!r}; use one of {', '.join(LOSSES)}")
-        rows = self._table.features.shape[0]
-        if rows < self._policy.smallest_samples:
-            return Refused(
-                f"it has fewer rows than the {self._policy.smallest_samples} its policy asks for; "
-                "train without it"
-            )
-        with_labels = loss != SquaredError.name
-        description = tables.describe(self._table, self.name, with_labels)
-        log.info("%s described its table: %d rows", self.name, rows)
-        return Described(description.model_dump(mode="json"))
+    def _describe(self, written: dict[str, Any]) -> Payload:
+        try:
+            wishes = Wishes.model_validate(written)
+        except ValidationError:
+            raise WireError("What is to be described is malformed.") from None
+        told = self._table.describe(self.name, wishes)
+        description = told.description
+        if wishes.task == "auto":
+            description = self._policy.allowed(description)
+        objection = self._policy.objection_to_telling(description)
+        if objection is not None:
+            return Refused(f"{self.name}: {objection}")
+        log.info("%s described its table: %d rows", self.name, self._table.rows)
+        return Described(Told(description=description, target=told.target).model_dump(mode="json"))
 
     def _answer(self, ask: Ask, run: int) -> Payload:
         if ask.setup is not None:
@@ -150,16 +155,19 @@ class Site:
         if session not in self._setups:
             return None
         setup = Setup.from_bytes(self._setups[session])
-        agreed = Agreed.from_json(setup.agreed)
-        features, targets = tables.encode(self._table, agreed)
+        features, targets, classes = self._table.encode(setup.agreed)
         data = FederatedData(
             features,
             targets,
             np.array([0, features.shape[0]]),
             (self.name,),
             np.array([setup.identity]),
-            agreed.classes,
+            None if classes is None else np.arange(classes),
         )
+        if setup.scaling is not None:
+            if setup.scaling.mean.size != data.width:
+                raise WireError("The scaling is not one of the agreed columns.")
+            data = setup.scaling.scaled(data)
         if self._opened is not None:
             self._opened[1].workers.close()
         clients = open_clients(data, setup.loss, self._threads)

@@ -95,10 +95,7 @@ def write_app(folder: Path, training: Training) -> Path:
         'serverapp = "fedsparse.engines.flower.app:server"',
         'clientapp = "fedsparse.engines.flower.app:client"',
         "[tool.flwr.app.config]",
-        *(
-            f"{name.replace('_', '-')} = {_toml(value)}"
-            for name, value in training.model_dump().items()
-        ),
+        *(f"{name} = {_toml(value)}" for name, value in training.to_run_config().items()),
     ]
     write_atomically(folder / "pyproject.toml", ("\n".join(lines) + "\n").encode())
     return folder

@@ -1,288 +1,217 @@
 """A site's table: read where it lies, described without a row, encoded as all sites agreed."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.codec import WireError
-from fedsparse.data.federated import Features, FederatedData
-from fedsparse.errors import DataError, FederationError
-from fedsparse.wire import MAX_LENGTH
+from fedsparse.data.federated import Features
+from fedsparse.errors import DataError, FederationError, OptionError
+from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
+from fedsparse.tables.cells import Task
+from fedsparse.tables.description import describe_target
+from fedsparse.tables.libsvm import read_numbered
+from fedsparse.tables.numbered import numbered_features
+from fedsparse.tables.reading import read_table
+from fedsparse.tables.roles import role_findings
+from fedsparse.tables.sources import are_libsvm
 
-MOST_LABELS = 1000
-"""A target with more distinct values is no class label; sending them all would be too telling."""
+if TYPE_CHECKING:
+    import polars as pl
 
-Width = Annotated[int, Field(ge=1, le=MAX_LENGTH)]
-"""Number of features; what the other side claims decides how much memory is taken."""
-
-_TABLES = (".csv", ".parquet")
-_SHOWN = 5
+_Kind = TypeVar("_Kind", bound=BaseModel)
 
 
-@dataclass(frozen=True)
-class Table:
-    """A site's rows.
+class Wishes(BaseModel):
+    """What the server asks sites to describe.
 
-    Attributes
-    ----------
-    features, targets
-        As `FederatedData` has them.
-    columns
-        Names of the features; None for a LIBSVM file, which numbers them.
+    Examples
+    --------
+    >>> Wishes(drop=("name",)).task
+    'auto'
     """
-
-    features: Features
-    targets: AnyArray
-    columns: tuple[str, ...] | None
-
-
-class Labels(BaseModel):
-    """Distinct values of a target; kind is that of a NumPy type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["i", "f", "U"]
-    values: Annotated[list[int] | list[float] | list[str], Field(max_length=MOST_LABELS)]
-
-    @classmethod
-    def of(cls, labels: AnyArray) -> "Labels":
-        """Those of an array."""
-        kind: Any = "i" if labels.dtype.kind in "iub" else labels.dtype.kind
-        return cls(kind=kind, values=labels.tolist())
-
-    def as_array(self) -> AnyArray:
-        """As they were."""
-        return np.array(self.values, dtype=_LABEL_TYPES[self.kind])
+    task: Task = "auto"
+    drop: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
 
-class Description(BaseModel):
+class Told(BaseModel):
     """All that leaves a site before training."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    site: Annotated[str, Field(min_length=1, max_length=100)]
-    rows: Annotated[int, Field(ge=1)]
-    width: Width
-    columns: tuple[str, ...] | None = None
-    """Names of the features; None if they are numbered."""
-    labels: Labels | None = None
-    """The target's, if it stands for classes."""
+    description: SiteDescription
+    target: Annotated[str, Field(max_length=1000)]
+    """Name of the column to predict; empty if it has none."""
 
 
-@dataclass(frozen=True)
-class Agreed:
-    """What the sites agreed on.
+class SiteTable(ABC):
+    """The rows of a site."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Say what is in the table, without a row."""
+
+    @abstractmethod
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """Features, targets and the number of classes, as all sites agreed."""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTable(SiteTable):
+    """A table whose columns have names.
 
     Attributes
     ----------
-    columns
-        Names of the features in the order of the coefficients; None if they are numbered.
-    width
-        Number of features d.
-    classes
-        The federation's labels, None for regression.
+    frame
+        Its rows.
+    target
+        Name of the column to predict.
+    drop
+        Columns that the site does not offer.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = NamedTable(pl.DataFrame({"age": [61, 47], "relapse": [1, 0]}), "relapse")
+    >>> table.describe("Bari", Wishes()).description.columns[0].numbers.total
+    108.0
     """
 
-    columns: tuple[str, ...] | None
-    width: int
-    classes: AnyArray | None
+    frame: "pl.DataFrame"
+    target: str
+    drop: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """What travels to the sites."""
-        labels = None if self.classes is None else Labels.of(self.classes)
-        return _Agreed(columns=self.columns, width=self.width, labels=labels).model_dump(
-            mode="json"
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.frame.height
+
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Counts, sums and levels; a FederationError if the server asks for what is not there."""
+        roles = Roles(
+            target=self.target,
+            drop=tuple(dict.fromkeys((*self.drop, *wishes.drop))),
+            categories=wishes.categories,
+        )
+        missing = role_findings(self.frame.columns, site, roles)
+        if missing:
+            raise FederationError(missing[0].sentence)
+        return Told(
+            description=describe(self.frame, site, roles, task=wishes.task), target=self.target
         )
 
-    @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> "Agreed":
-        """Read what `to_json` wrote; a WireError if it is malformed."""
-        try:
-            values = _Agreed.model_validate(written)
-            labels = None if values.labels is None else values.labels.as_array()
-        except (ValueError, OverflowError):
-            raise WireError("What was agreed on is malformed.") from None
-        return cls(values.columns, values.width, labels)
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """Columns of numbers as they are, each level of a category as a column."""
+        encoding = _parsed(Encoding, agreed)
+        if encoding.target != self.target:
+            raise WireError("The agreed target is not that of this site.")
+        where = "this site's table"
+        return (
+            encoding.features(self.frame, where),
+            encoding.targets(self.frame, where),
+            None if encoding.classes is None else len(encoding.classes),
+        )
 
 
-class _Agreed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+@dataclass(frozen=True, eq=False)
+class NumberedTable(SiteTable):
+    """Rows whose features have numbers: column j holds the feature of number j.
 
-    columns: tuple[str, ...] | None
-    width: Width
-    labels: Labels | None
+    Attributes
+    ----------
+    features, targets
+        As `read_numbered` gives them.
+    """
+
+    features: sparse.csr_array
+    targets: FloatArray
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.targets.size)
+
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Counts, the range of numbers, and labels if the target stands for classes."""
+        import polars as pl
+
+        if wishes.drop or wishes.categories:
+            raise FederationError(
+                f"the features of {site} have numbers, no names; leave --drop and --category out"
+            )
+        description = SiteDescription(
+            site=site,
+            rows=self.rows,
+            columns=(),
+            target=describe_target(pl.Series("target", self.targets), wishes.task),
+            numbered=numbered_features(self.features),
+        )
+        return Told(description=description, target="")
+
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """All features of the federation."""
+        encoding = _parsed(NumberedEncoding, agreed)
+        return (
+            encoding.features(self.features),
+            encoding.targets(self.targets),
+            None if encoding.classes is None else len(encoding.classes),
+        )
 
 
-def read_table(path: Path, target: str | None) -> Table:
-    r"""Read a site's file: a CSV or Parquet table of numbers with a target column, or LIBSVM.
+def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> SiteTable:
+    r"""Read a site's file: a table with names, or LIBSVM text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    target
+        Column to predict; None for LIBSVM text.
+    drop
+        Columns that the site does not offer.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "bari.csv"
     >>> _ = path.write_text("age,dose,relapse\n61,0.5,1\n47,0.25,0\n")
-    >>> read_table(path, "relapse").columns
-    ('age', 'dose')
+    >>> open_table(path, "relapse").rows
+    2
     """
-    if not path.is_file():
-        raise DataError(f"there is no file {path}; check its name and folder")
-    table = _numbers(path, target) if path.suffix.lower() in _TABLES else _numbered(path)
-    checked = FederatedData.from_clients({str(path): (table.features, table.targets)})
-    return Table(checked.features, checked.targets, table.columns)
+    if are_libsvm([path]):
+        if target is not None or drop:
+            raise OptionError(
+                f"{path} is LIBSVM text, which has its target in front of each row and numbers for "
+                "names; leave --target and --drop out"
+            )
+        return NumberedTable(*read_numbered(path))
+    frame = read_table(path)
+    missing = role_findings(frame.columns, str(path), Roles(target=target))
+    if missing:
+        raise DataError(missing[0].sentence)
+    unknown = [name for name in drop if name not in frame.columns]
+    if unknown:
+        raise DataError(f'{path} has no column "{unknown[0]}" (--drop); leave it out')
+    assert target is not None
+    return NamedTable(frame, target, drop)
 
 
-def describe(table: Table, site: str, with_labels: bool) -> Description:
-    """Counts, names of columns, and labels if need be.
-
-    Examples
-    --------
-    >>> table = Table(np.ones((2, 1)), np.array([0, 1]), ("age",))
-    >>> describe(table, "bari", with_labels=True).labels.values
-    [0, 1]
-    """
-    labels = np.unique(table.targets) if with_labels else None
-    if labels is not None and labels.size > MOST_LABELS:
-        raise DataError(
-            f"the target has {labels.size} distinct values, too many for labels; "
-            "train with the squared loss"
-        )
-    return Description(
-        site=site,
-        rows=table.features.shape[0],
-        width=table.features.shape[1],
-        columns=table.columns,
-        labels=None if labels is None else Labels.of(labels),
-    )
-
-
-def agree(descriptions: Sequence[Description], minimum_rows: int) -> Agreed:
-    """One encoding for all sites, or an error that lists what does not match.
-
-    Parameters
-    ----------
-    descriptions
-        In the order of the federation; the first decides the order of columns.
-    minimum_rows
-        A site with fewer is refused.
-
-    Examples
-    --------
-    >>> bari = Description(site="bari", rows=9, width=2, columns=("age", "dose"))
-    >>> cork = Description(site="cork", rows=9, width=2, columns=("dose", "age"))
-    >>> agree([bari, cork], minimum_rows=5).columns
-    ('age', 'dose')
-    >>> york = Description(site="york", rows=9, width=1, columns=("age",))
-    >>> agree([bari, york], minimum_rows=5)
-    Traceback (most recent call last):
-        ...
-    fedsparse.errors.FederationError: the sites' tables do not match: york lacks "dose"; make them \
-the same at all sites
-    """
-    problems = [
-        f"{own.site} has {own.rows} rows, fewer than {minimum_rows}"
-        for own in descriptions
-        if own.rows < minimum_rows
-    ]
-    columns = descriptions[0].columns
-    for own in descriptions:
-        problems += _column_problems(own, columns)
-    labels, odd = _common_labels(descriptions)
-    problems += odd
-    if problems:
-        raise FederationError(
-            f"the sites' tables do not match: {'; '.join(problems)}; make them the same at all "
-            "sites"
-        )
-    widest = max(own.width for own in descriptions)
-    return Agreed(columns, widest if columns is None else len(columns), labels)
-
-
-def encode(table: Table, agreed: Agreed) -> tuple[Features, AnyArray]:
-    """A site's rows, columns in the agreed order."""
-    features = table.features
-    if agreed.columns is not None:
-        if table.columns is None or sorted(table.columns) != sorted(agreed.columns):
-            raise WireError("The agreed columns are not those of this site.")
-        if table.columns != agreed.columns:
-            places = {name: place for place, name in enumerate(table.columns)}
-            order = [places[name] for name in agreed.columns]
-            features = np.ascontiguousarray(np.asarray(features)[:, order])
-    elif features.shape[1] < agreed.width and isinstance(features, sparse.csr_array):
-        parts = (features.data, features.indices, features.indptr)
-        features = sparse.csr_array(parts, shape=(features.shape[0], agreed.width))
-    if features.shape[1] != agreed.width:
-        raise WireError("The agreed columns are not those of this site.")
-    return features, table.targets
-
-
-def _numbers(path: Path, target: str | None) -> Table:
-    import polars as pl
-
+def _parsed(kind: type[_Kind], agreed: dict[str, Any]) -> _Kind:
     try:
-        read = pl.read_csv if path.suffix.lower() == ".csv" else pl.read_parquet
-        frame = read(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        problem = str(error).partition("\n")[0]
-        raise DataError(f"{path} cannot be read as a table ({problem}); mend the file") from None
-    if target is None or target not in frame.columns:
-        raise DataError(f"{path} has no column {target!r}; name its target column with --target")
-    features = frame.drop(target)
-    for name, kind in features.schema.items():
-        if not kind.is_numeric():
-            raise DataError(f'{path}: column "{name}" is not of numbers; encode or remove it')
-    if features.null_count().sum_horizontal()[0]:
-        raise DataError(f"{path} has missing values; fill or remove them")
-    return Table(
-        features.cast(pl.Float64).to_numpy(),
-        frame.get_column(target).to_numpy(),
-        tuple(features.columns),
-    )
-
-
-def _numbered(path: Path) -> Table:
-    from fedsparse.data.libsvm import load_svmlight
-
-    dataset = load_svmlight(path)
-    return Table(dataset.features, dataset.targets, None)
-
-
-def _column_problems(own: Description, usual: tuple[str, ...] | None) -> list[str]:
-    if own.columns is None or usual is None:
-        if own.columns is None and usual is None:
-            return []
-        return [f"{own.site} {'numbers' if own.columns is None else 'names'} its columns"]
-    present, expected = set(own.columns), set(usual)
-    lacking = [name for name in usual if name not in present]
-    extra = [name for name in own.columns if name not in expected]
-    found = [f"{own.site} lacks {_listed(lacking)}"] if lacking else []
-    return found + ([f"{own.site} also has {_listed(extra)}"] if extra else [])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f'"{name}"' for name in names[:_SHOWN])
-    more = len(names) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _common_labels(descriptions: Sequence[Description]) -> tuple[AnyArray | None, list[str]]:
-    by_site = {own.site: own.labels for own in descriptions if own.labels is not None}
-    if not by_site:
-        return None, []
-    is_text = next(iter(by_site.values())).kind == "U"
-    odd = [
-        f"the labels of {site} are {'numbers' if is_text else 'text'}"
-        for site, own in by_site.items()
-        if (own.kind == "U") != is_text
-    ]
-    if odd:
-        return None, odd
-    return np.unique(np.concatenate([own.as_array() for own in by_site.values()])), []
-
-
-_LABEL_TYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "U": np.str_}
+        return kind.model_validate(agreed)
+    except ValidationError:
+        raise WireError("What was agreed on is malformed.") from None

@@ -1,18 +1,31 @@
 """The settings of a training run, as Flower's run configuration holds them."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
+from fedsparse.engines.flower.agreement import Terms
 from fedsparse.engines.flower.conduct import Conduct, IfAbsent
 from fedsparse.errors import OptionError
-from fedsparse.losses import LOSSES, Loss
+from fedsparse.fitting import FitOptions, loss_for
+from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables.agreement import MINIMUM_ROWS
+from fedsparse.tables.cells import Task
 
 Count = Annotated[int, Field(ge=1)]
-Method = Literal["FedHT", "FedIterHT", "DistributedIHT", "FedSplice"]
+Method = Literal["auto", "FedSplice", "FedIterHT", "FedHT", "DistributedIHT"]
+
+
+def _list(value: object) -> object:
+    """Names as JSON writes them: a run configuration holds no lists."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_list)]
 
 
 class Training(BaseModel):
@@ -22,38 +35,48 @@ class Training(BaseModel):
 
     Examples
     --------
-    >>> training = Training.from_run_config({"sparsity": 20, "sites": 5, "local-steps": 3})
-    >>> training.algorithm().local_steps, training.conduct().fewest
-    (3, 5)
+    >>> training = Training.from_run_config({"sparsity": 20, "sites": 5, "drop": '["name"]'})
+    >>> training.terms().drop, training.conduct().fewest
+    (('name',), 5)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sparsity: Count
+    """τ, the intercept not counted."""
     sites: Count
-    method: Method = "FedIterHT"
-    loss: Literal["squared", "logistic", "softmax"] = "squared"
-    l2: Annotated[float, Field(ge=0.0)] = 0.0
+    task: Task = "auto"
+    drop: Names = ()
+    category: Names = ()
+    keep: Names = ()
+    impute: Literal["no", "mean"] = "no"
+    minimum_rows: Count = MINIMUM_ROWS
+    standardize: bool = True
+    intercept: bool = True
+    l2: float = -1.0
+    """Below 0: set by the number of rows."""
+    method: Method = "auto"
+    """FedSplice, or FedIter-HT with the adaptive server step for more than two classes."""
     rounds: Count = 100
     local_steps: Count = 10
     step_size: Annotated[float, Field(ge=0.0)] = 0.0
     """0 for 1 over the largest smoothness of a site."""
     batch_size: Annotated[int, Field(ge=0)] = 0
     """0 for all rows."""
-    weights: Literal["uniform", "samples"] = "uniform"
+    weights: Literal["uniform", "samples"] = "samples"
     server_step: Literal["average", "extrapolated", "adaptive"] = "average"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    evaluate_every: Count = 1
+    evaluate_every: Count = 10
     min_sites: Annotated[int, Field(ge=0)] = 0
     """0 for all."""
     if_absent: IfAbsent = "continue"
     round_seconds: Annotated[float, Field(gt=0.0)] = 120.0
     longest_wait: Annotated[float, Field(gt=0.0)] = 3600.0
-    minimum_rows: Count = 5
     data: str = ""
     """In Flower's simulation, the folder with a table for each site; else sites have their own."""
     target: str = ""
     """In Flower's simulation, the column to predict."""
+    title: str = ""
     out: str = ""
     """Folder for the results; nothing is written without one."""
     resume: bool = False
@@ -69,12 +92,40 @@ class Training(BaseModel):
             raise OptionError(f"{name}: {first['msg'].lower()}; correct it") from None
 
     def to_run_config(self) -> dict[str, str | int | float | bool]:
-        """What differs from the defaults, as `from_run_config` reads it."""
-        changed = self.model_dump(exclude_defaults=True)
-        return {name.replace("_", "-"): value for name, value in changed.items()}
+        """All settings, as `from_run_config` reads them."""
+        return {
+            name.replace("_", "-"): json.dumps(value) if isinstance(value, tuple) else value
+            for name, value in self.model_dump().items()
+        }
 
-    def algorithm(self) -> Algorithm:
-        """The method with its options."""
+    def terms(self) -> Terms:
+        """On which terms the sites' tables are put together."""
+        return Terms(
+            task=self.task,
+            drop=self.drop,
+            categories=self.category,
+            keep=self.keep,
+            impute="mean" if self.impute == "mean" else None,
+            minimum_rows=self.minimum_rows,
+        )
+
+    def fit_options(self, encoding: Encoding | NumberedEncoding, rows: float) -> FitOptions:
+        """How the model is fitted, once it is known what the sites have."""
+        classes = None if encoding.classes is None else len(encoding.classes)
+        return FitOptions(
+            loss_for(classes, rows, "auto" if self.l2 < 0 else self.l2),
+            algorithm=self.algorithm(),
+            keep=encoding.kept,
+            standardize=self.standardize,
+            intercept=self.intercept,
+            rounds=self.rounds,
+            seed=self.seed,
+        )
+
+    def algorithm(self) -> Algorithm | None:
+        """The method with its options; None for the one that suits the loss."""
+        if self.method == "auto":
+            return None
         if self.method == "FedSplice":
             return FedSplice(self.sparsity, weights=self.weights)
         options: dict[str, Any] = {
@@ -88,10 +139,6 @@ class Training(BaseModel):
         kind = FedHT if self.method == "FedHT" else FedIterHT
         return kind(self.sparsity, local_steps=self.local_steps, **options)
 
-    def problem(self) -> Loss:
-        """The loss."""
-        return LOSSES[self.loss](l2=self.l2)
-
     def conduct(self) -> Conduct:
         """How absent sites are dealt with."""
         return Conduct(
@@ -100,7 +147,6 @@ class Training(BaseModel):
             if_absent=self.if_absent,
             round_seconds=self.round_seconds,
             longest_wait=self.longest_wait,
-            minimum_rows=self.minimum_rows,
         )
 
     def folder(self) -> Path | None:
