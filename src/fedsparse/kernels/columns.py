@@ -20,9 +20,8 @@ from fedsparse.kernels.dense import (
     write_sparse,
 )
 from fedsparse.kernels.plan import Plan, step_in_place
+from fedsparse.kernels.prefetching import CACHE_LINE
 from fedsparse.kernels.slopes import to_mean_slopes
-
-CACHE_LINE = 8  # float64 values
 
 
 class ColumnBlock(NamedTuple):

@@ -1,16 +1,18 @@
 """Full-gradient local steps without thresholding on a client with few rows.
 
 Every iterate is x_k = q x_t − Zᵀ a_k, so the scores Z x_k follow from Z x_t and the Gram matrix
-Z Zᵀ alone. The client's block is read once, however many steps there are.
+Z Zᵀ alone. The client's block is read once, however many steps there are, and in order: memory is
+what these steps wait for, and one stream arrives sooner than several.
 """
 
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.kernels.columns import ColumnBlock, list_support, matrix_at, read_ahead
+from fedsparse.kernels.columns import ColumnBlock, list_support, matrix_at, padded
 from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.dense import DenseBlock, add_rows, scores_of_rows
 from fedsparse.kernels.plan import Plan
+from fedsparse.kernels.prefetching import prefetch
 from fedsparse.kernels.slopes import to_mean_slopes
 
 
@@ -40,25 +42,34 @@ def gram_steps(
 ) -> None:
     """K full-gradient steps on each listed client; ``answers`` gets one x per client."""
     labels, width = start.shape
-    every_column = np.arange(width)
     support, coefficients = np.empty(width + 1, np.int64), np.empty((width + 1, labels))
     used = list_support(start, support, coefficients)
     row = np.empty(labels)
-    for answer in order:
-        client = clients[answer]
+    for place in range(order.size):
+        client = clients[order[place]]
         targets = block.targets[block.pointer[client] : block.pointer[client + 1]]
         count = targets.shape[0]
         columns = matrix_at(block.columns, block.offsets[client], width, count)
         gram = matrix_at(grams, gram_offsets[client], count, count)
         first_scores = np.zeros((labels, columns.shape[1]))
-        row[0] = read_ahead(columns) + read_ahead(gram)
         add_rows(columns, support, 0, used, coefficients, first_scores)
         combination = _combination(gram, first_scores, targets, plan, row)
-        change = answers[answer]
-        scores_of_rows(columns, every_column, 0, width, combination, change.T)
-        for label in range(labels):
-            for column in range(width):
-                change[label, column] = plan.decay * start[label, column] - change[label, column]
+        following = clients[order[min(place + 1, order.size - 1)]]
+        ahead = block.offsets[following]
+        stride = padded(block.pointer[following + 1] - block.pointer[following])
+        answer = answers[order[place]]
+        asked = 0
+        for column in range(width):
+            # The columns that the next client begins with come in while this one's stream by.
+            if asked * width < used * column:
+                begin = ahead + support[asked] * stride
+                prefetch(block.columns, begin, begin + stride)
+                asked += 1
+            for label in range(labels):
+                moved = 0.0
+                for entry in range(columns.shape[1]):
+                    moved += columns[column, entry] * combination[label, entry]
+                answer[label, column] = plan.decay * start[label, column] - moved
 
 
 @compiled
@@ -66,21 +77,52 @@ def _combination(
     gram: FloatArray, first_scores: FloatArray, targets: FloatArray, plan: Plan, row: FloatArray
 ) -> FloatArray:
     """a_K, by K steps on the scores alone."""
-    every_row = np.arange(targets.shape[0])
     scores, combination = first_scores.copy(), np.zeros_like(first_scores)
-    slopes, moved = np.empty_like(first_scores), np.zeros_like(first_scores)
-    for _ in range(plan.steps):
+    slopes, moved = np.empty_like(first_scores), np.empty_like(first_scores)
+    for step in range(plan.steps):
         slopes[:] = scores
         to_mean_slopes(plan.loss, slopes, targets, row)
-        scores_of_rows(gram, every_row, 0, every_row.size, slopes, moved.T)
+        combination[:] = plan.shrink * combination + plan.step_size * slopes
+        if step == plan.steps - 1:
+            break  # nobody asks for the scores after the last step
         for label in range(scores.shape[0]):
-            for place in range(scores.shape[1]):
-                combination[label, place] = (
-                    plan.shrink * combination[label, place] + plan.step_size * slopes[label, place]
-                )
-                scores[label, place] = (
-                    plan.shrink * scores[label, place]
-                    + plan.pull * first_scores[label, place]
-                    - plan.step_size * moved[label, place]
-                )
+            symmetric_product(gram, slopes[label], moved[label])
+        scores[:] = plan.shrink * scores + plan.pull * first_scores - plan.step_size * moved
     return combination
+
+
+@compiled
+def symmetric_product(matrix: FloatArray, vector: FloatArray, product: FloatArray) -> None:
+    """Matrix times vector from the lower triangle alone, which is half of the bytes.
+
+    Four rows at a time: each entry left of the diagonal counts for its row and for its column.
+    """
+    product[:] = 0.0
+    count = matrix.shape[0]
+    whole = count - count % 4
+    for first in range(0, whole, 4):
+        factor_0, factor_1 = vector[first], vector[first + 1]
+        factor_2, factor_3 = vector[first + 2], vector[first + 3]
+        sum_0 = sum_1 = sum_2 = sum_3 = 0.0
+        for column in range(first):
+            entry_0, entry_1 = matrix[first, column], matrix[first + 1, column]
+            entry_2, entry_3 = matrix[first + 2, column], matrix[first + 3, column]
+            sum_0 += entry_0 * vector[column]
+            sum_1 += entry_1 * vector[column]
+            sum_2 += entry_2 * vector[column]
+            sum_3 += entry_3 * vector[column]
+            product[column] += (
+                factor_0 * entry_0 + factor_1 * entry_1 + factor_2 * entry_2 + factor_3 * entry_3
+            )
+        product[first] += sum_0
+        product[first + 1] += sum_1
+        product[first + 2] += sum_2
+        product[first + 3] += sum_3
+        for row in range(first, first + 4):
+            for column in range(first, first + 4):
+                product[row] += matrix[row, column] * vector[column]
+    for row in range(whole, count):
+        for column in range(row):
+            product[row] += matrix[row, column] * vector[column]
+            product[column] += vector[row] * matrix[row, column]
+        product[row] += matrix[row, row] * vector[row]
