@@ -19,6 +19,9 @@ class SiteCount(Part):
     bytes_down: int | None = None
     bytes_up: int | None = None
     """Content of the messages to and from a site on a network."""
+    socket_down: int | None = None
+    socket_up: int | None = None
+    """What crossed the site's sockets, by its own count."""
     took_part: str | None = None
     """To which end it did, in words, if it was on a network."""
 

@@ -27,8 +27,8 @@ class PoisonedSite(Site):
         super().__init__(*arguments)
         self._count = 0
 
-    def reply(self, message, run):
-        said = super().reply(message, run)
+    def reply(self, message, run, crossed=None):
+        said = super().reply(message, run, crossed)
         self._count += 1
         is_answer = isinstance(from_bytes(said), Answered)
         if not is_answer or self._count <= HEALTHY_ANSWERS:

@@ -27,9 +27,9 @@ def on_the_wire(proxy):
 
 
 def counted(run, site):
-    """Bytes down and up of the messages' content."""
+    """Bytes down and up of the messages' content, and over the socket by the site's own count."""
     own = next(own for own in run.summary.sites if own.name == site)
-    return np.array([own.bytes_down, own.bytes_up])
+    return np.array([[own.bytes_down, own.bytes_up], [own.socket_down, own.socket_up]])
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,11 @@ def test_a_round_takes_less_than_8_kilobytes_each_way_beyond_idle_polling(overhe
     (few, many), _, _ = overheard
     rounds = ROUNDS[1] - ROUNDS[0]
     pairs = zip(few[site], many[site], strict=True)
-    wire, content = ((later - sooner) / rounds for sooner, later in pairs)
+    wire, (content, told) = ((later - sooner) / rounds for sooner, later in pairs)
     print(f"{site}: {wire} bytes down and up a round on the wire, {content} of content")
     assert (wire < LIMIT).all()
     assert (content < wire).all()
+    np.testing.assert_allclose(told, wire, rtol=0.05)  # a sign of life may fall between
 
 
 @pytest.mark.parametrize("site", SITES)

@@ -10,7 +10,7 @@ import httpx
 from flwr.app import Error, Message
 from flwr.common.constant import ErrorCode
 
-from fedsparse.engines.flower.line import LINE_ERRORS, Access, keys_of, open_line
+from fedsparse.engines.flower.line import LINE_ERRORS, Access, Line, keys_of, open_line
 from fedsparse.engines.flower.messages import content_of
 from fedsparse.engines.flower.site import Site
 from fedsparse.errors import FederationError
@@ -50,7 +50,7 @@ def serve(
             with open_line(access, keys) as line:
                 log.info("%s is connected to %s", site.name, access.address)
                 while not stop.is_set():
-                    is_busy = line.answer(partial(_reply, site))
+                    is_busy = line.answer(partial(_reply, site, line))
                     last_contact, pause = time.monotonic(), poll
                     if not is_busy:
                         stop.wait(poll)
@@ -62,11 +62,12 @@ def serve(
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _reply(site: Site, message: Message, payload: bytes | None) -> Message:
+def _reply(site: Site, line: Line, message: Message, payload: bytes | None) -> Message:
     if payload is None:
         reason = "this site answers fedsparse and nothing else"
         return Message(Error(ErrorCode.LOAD_CLIENT_APP_EXCEPTION, reason), reply_to=message)
-    return Message(content_of(site.reply(payload, message.metadata.run_id)), reply_to=message)
+    said = site.reply(payload, message.metadata.run_id, line.meter.take())
+    return Message(content_of(said), reply_to=message)
 
 
 def _give_up_if_hopeless(

@@ -62,6 +62,9 @@ class Member:
         Why it is asked no more, if so.
     bytes_down, bytes_up
         Payloads sent and received.
+    socket_down, socket_up
+        What crossed the site's sockets up to its last answer, by its own count; None if it has
+        none.
     """
 
     name: str
@@ -76,6 +79,13 @@ class Member:
     excluded: str | None = None
     bytes_down: int = 0
     bytes_up: int = 0
+    socket_down: int | None = None
+    socket_up: int | None = None
+
+    def add_crossed(self, down: int, up: int) -> None:
+        """Count what a site says crossed its sockets."""
+        self.socket_down = (self.socket_down or 0) + down
+        self.socket_up = (self.socket_up or 0) + up
 
 
 class FlowerEngine(Engine):
@@ -252,9 +262,11 @@ class FlowerEngine(Engine):
         try:
             said = from_bytes(reply)
             match said:
-                case Answered(answer):
+                case Answered(answer, crossed):
                     answers[member.place] = decode_answer(answer, request, self.shape)
                     member.knows_setup = True
+                    if crossed is not None:
+                        member.add_crossed(*crossed)
                 case SetupNeeded():
                     member.knows_setup = False
                 case Refused(reason):

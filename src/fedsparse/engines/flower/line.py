@@ -55,6 +55,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, payload_in
+from fedsparse.engines.flower.meter import SocketMeter
 from fedsparse.errors import OptionError
 
 log = logging.getLogger("fedsparse.federation")
@@ -92,6 +93,7 @@ class Access:
 def open_line(access: Access, keys: KeyPair) -> Iterator["Line"]:
     """Connect, stay alive, and say goodbye."""
     public = public_key_to_bytes(keys[1])
+    meter = SocketMeter()
     with FleetHttpClient.from_server_address(
         access.address,
         access.authority is None,
@@ -100,6 +102,7 @@ def open_line(access: Access, keys: KeyPair) -> Iterator["Line"]:
             _ShortHeaders(),
             RuntimeVersionHttpInterceptor(component_name="SuperNode"),
             NodeAuthHttpInterceptor(*keys),
+            meter,
         ],
     ) as client:
         if access.key is None:
@@ -108,7 +111,7 @@ def open_line(access: Access, keys: KeyPair) -> Iterator["Line"]:
         activated = client.ActivateNode(
             ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
         )
-        line = Line(client, Node(node_id=activated.node_id))
+        line = Line(client, Node(node_id=activated.node_id), meter)
         heart = HeartbeatSender(line.heartbeat)
         heart.start()
         try:
@@ -137,11 +140,18 @@ def keys_of(access: Access) -> KeyPair:
 
 
 class Line:
-    """A node's connection."""
+    """A node's connection.
 
-    def __init__(self, client: FleetHttpClient, node: Node) -> None:
+    Attributes
+    ----------
+    meter
+        Counts what crosses its sockets.
+    """
+
+    def __init__(self, client: FleetHttpClient, node: Node, meter: SocketMeter) -> None:
         self._client = client
         self._node = node
+        self.meter = meter
         self._pool = ThreadPoolExecutor(1)
         self._last: Message | None = None
 

@@ -137,9 +137,19 @@ class Described:
 
 @dataclass(frozen=True)
 class Answered:
-    """A site's answer."""
+    """A site's answer.
+
+    Attributes
+    ----------
+    answer
+        As `encode_answer` wrote it.
+    crossed
+        Bytes that came down and went up over the site's sockets since it last answered, as far as
+        it knows.
+    """
 
     answer: bytes
+    crossed: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -173,8 +183,9 @@ def to_bytes(payload: Payload) -> bytes:
             return packed({"say": "ask", "session": session}, parts)
         case Described(told):
             return packed({"say": "described", "told": told}, [])
-        case Answered(answer):
-            return packed({"say": "answered"}, [answer])
+        case Answered(answer, crossed):
+            counts = {} if crossed is None else {"crossed": list(crossed)}
+            return packed({"say": "answered", **counts}, [answer])
         case Refused(reason):
             return packed({"say": "refused", "reason": reason}, [])
         case SetupNeeded():
@@ -193,6 +204,8 @@ def from_bytes(message: bytes) -> Payload:
             return Ask(request, session, setup)
         case {"say": "described", "told": dict(told)}, []:
             return Described(told)
+        case {"say": "answered", "crossed": [int(down), int(up)]}, [answer]:
+            return Answered(answer, (max(down, 0), max(up, 0)))
         case {"say": "answered"}, [answer]:
             return Answered(answer)
         case {"say": "refused", "reason": str(reason)}, []:

@@ -81,10 +81,20 @@ class Site:
             else:
                 self._setups[name] = value
 
-    def reply(self, message: bytes, run: int) -> bytes:
-        """What to say to a message of a run; whatever it holds, there is a reply."""
+    def reply(self, message: bytes, run: int, crossed: tuple[int, int] | None = None) -> bytes:
+        """What to say to a message of a run; whatever it holds, there is a reply.
+
+        Parameters
+        ----------
+        message
+            What came.
+        run
+            Which training it belongs to.
+        crossed
+            Bytes down and up over the site's sockets since the last reply, if known.
+        """
         try:
-            reply = self._reply(from_bytes(message), run)
+            reply = self._reply(from_bytes(message), run, crossed)
         except DataError as error:
             # Errors about rows may quote them: they are told here and nowhere else.
             log.error("%s cannot answer: %s", self.name, error)
@@ -101,12 +111,12 @@ class Site:
             log.warning("%s refused: %s", self.name, reply.reason)
         return to_bytes(reply)
 
-    def _reply(self, message: Payload, run: int) -> Payload:
+    def _reply(self, message: Payload, run: int, crossed: tuple[int, int] | None) -> Payload:
         match message:
             case Hello(wishes):
                 return self._describe(wishes)
             case Ask():
-                return self._answer(message, run)
+                return self._answer(message, run, crossed)
         raise WireError("A site was told something that only a site says.")
 
     def _describe(self, written: dict[str, Any]) -> Payload:
@@ -124,7 +134,7 @@ class Site:
         log.info("%s described its table: %d rows", self.name, self._table.rows)
         return Described(Told(description=description, target=told.target).model_dump(mode="json"))
 
-    def _answer(self, ask: Ask, run: int) -> Payload:
+    def _answer(self, ask: Ask, run: int, crossed: tuple[int, int] | None) -> Payload:
         if ask.setup is not None:
             self._learn(ask.session, ask.setup)
         clients = self._clients(ask.session)
@@ -140,8 +150,11 @@ class Site:
                 return Refused(f"its policy allows {limit} rounds in a run; train it anew")
             self._rounds[run] += 1
         answer = encode_answer(request.answer(clients, _ONE))
-        log.info("%s answered %s with %d bytes", self.name, type(request).__name__, len(answer))
-        return Answered(answer)
+        log.info(
+            "%s answered %s with %d bytes%s",
+            self.name, type(request).__name__, len(answer), _on_socket(crossed),
+        )  # fmt: skip
+        return Answered(answer, crossed)
 
     def _learn(self, session: str, setup: bytes) -> None:
         if digest_of(setup) != session:
@@ -175,3 +188,10 @@ class Site:
             raise WireError(f"The model would have more than {MAX_LENGTH} coefficients.")
         self._opened = (session, clients)
         return clients
+
+
+def _on_socket(crossed: tuple[int, int] | None) -> str:
+    if crossed is None:
+        return ""
+    down, up = crossed
+    return f" (since the last answer {down} bytes came and {up} went over the network)"

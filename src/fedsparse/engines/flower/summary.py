@@ -47,6 +47,8 @@ def _site(member: Member, *, is_classes: bool) -> SiteCount:
         classes=None if target is None else target.labels,
         bytes_down=member.bytes_down,
         bytes_up=member.bytes_up,
+        socket_down=member.socket_down,
+        socket_up=member.socket_up,
         took_part=f"excluded: {member.excluded}" if member.excluded is not None else ended,
     )
 

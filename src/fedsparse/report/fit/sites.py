@@ -14,8 +14,9 @@ MOST_CLASSES = 12
 """With more, a site's rows are not told class by class."""
 
 BYTES = (
-    "Bytes are those of the messages' content, from the first word to the last. What carries them "
-    "over the network comes on top."
+    "Sent to and by a site: the content of its messages. In brackets, what crossed its network "
+    "connection by its own count, with all that carries the messages; looking for messages while "
+    "there are none is left out."
 )
 
 
@@ -74,6 +75,8 @@ def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
         classes=counts or None,
         bytes_down=_sum(site.bytes_down for site in sites),
         bytes_up=_sum(site.bytes_up for site in sites),
+        socket_down=_sum(site.socket_down for site in sites),
+        socket_up=_sum(site.socket_up for site in sites),
         took_part=None if all(site.took_part is None for site in sites) else "",
     )
 
@@ -90,9 +93,14 @@ def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
         count = counts.get(label, 0)
         share = f" ({percent(count / site.rows)})" if site.rows else ""
         cells[f"of class {label}"] = f"{count:,}{share}"
-    for name, sent in (("Sent to it", site.bytes_down), ("Sent by it", site.bytes_up)):
-        if sent is not None:
-            cells[name] = size(sent)
+    if site.bytes_down is not None:
+        cells["Sent to it"] = _sent(site.bytes_down, site.socket_down)
+    if site.bytes_up is not None:
+        cells["Sent by it"] = _sent(site.bytes_up, site.socket_up)
     if site.took_part is not None:
         cells["Took part"] = site.took_part
     return cells
+
+
+def _sent(content: int, on_socket: int | None) -> str:
+    return size(content) if on_socket is None else f"{size(content)} ({size(on_socket)})"
