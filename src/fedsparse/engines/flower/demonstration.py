@@ -4,7 +4,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +62,19 @@ def demonstrate(
 
 
 class Programs:
-    """Commands of ``fedsparse federation`` that run beside this process, and end with it."""
+    """Commands of ``fedsparse federation`` that run beside this process, and end with it.
 
-    def __init__(self, logs: Path) -> None:
+    Parameters
+    ----------
+    logs
+        Folder for what they say.
+    prefix
+        What each command is started with, such as ``ip netns exec NAME``.
+    """
+
+    def __init__(self, logs: Path, prefix: Sequence[str] = ()) -> None:
         self._logs = logs
+        self._prefix = prefix
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> "Programs":
@@ -80,7 +89,8 @@ class Programs:
     def start(self, name: str, *arguments: object) -> None:
         """Start ``fedsparse federation …``; what it says goes to a file of its name."""
         ready_folder(self._logs)
-        command = [sys.executable, "-m", "fedsparse", "federation", *map(str, arguments)]
+        fedsparse = [sys.executable, "-m", "fedsparse", "federation"]
+        command = [*self._prefix, *fedsparse, *map(str, arguments)]
         with open(self._logs / f"{name}.log", "ab") as log:
             self.running[name] = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
