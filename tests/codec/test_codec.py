@@ -2,6 +2,7 @@
 
 import dataclasses
 import tracemalloc
+import zlib
 
 import numpy as np
 import pytest
@@ -314,3 +315,30 @@ def test_a_claim_of_great_length_takes_no_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5 * 10**6
+
+
+class TestCompressedHeaders:
+    def test_a_long_header_travels_compressed(self):
+        header = {"columns": [f"gene {place}" for place in range(1000)]}
+        message = packed(header, [b"part"])
+        assert len(message) < 4000
+        assert unpacked(message) == (header, [b"part"])
+
+    def test_a_header_that_would_shrink_to_nothing_travels_as_it_is(self):
+        header = {"name": "a" * 100_000}
+        assert len(packed(header, [])) > 100_000
+        assert unpacked(packed(header, [])) == (header, [])
+
+    @pytest.mark.parametrize(
+        "written",
+        [zlib.compress(b'{"sizes":[]}' + b" " * 10**8), zlib.compress(b'{"sizes":[]}')[:-3], b"}"],
+        ids=["bomb", "cut off", "neither"],
+    )
+    def test_what_is_no_header_is_refused_in_bounded_memory(self, written):
+        content = b"\x01" + len(written).to_bytes(4, "little") + written
+        tracemalloc.start()
+        with pytest.raises(WireError, match="header"):
+            unpacked(content + zlib.crc32(content).to_bytes(4, "little"))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 2 * 10**7

@@ -3,7 +3,8 @@
 ==========  ==================================================================
 version     one byte, 1
 size        four bytes, little-endian: the length of the header
-header      JSON; its ``sizes`` are the lengths of the parts
+header      JSON, or JSON compressed by zlib if that is shorter; its ``sizes`` are
+            the lengths of the parts
 parts       one after the other
 checksum    CRC-32 of all bytes before it, little-endian
 ==========  ==================================================================
@@ -21,6 +22,11 @@ _SIZE_BYTES = 4
 _CHECKSUM_SIZE = 4
 _SHORTEST = 1 + _SIZE_BYTES + _CHECKSUM_SIZE
 _SIZES = "sizes"
+_PLAIN = b"{"
+"""How a header begins that is not compressed; a zlib stream never does."""
+_MOST_INFLATION = 50
+"""Descriptions of thousands of columns shrink to a twentieth. What shrinks more is no header, and
+would take memory out of proportion."""
 
 
 def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
@@ -37,6 +43,9 @@ def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
         allow_nan=False,
         ensure_ascii=False,
     ).encode()
+    compressed = zlib.compress(written)
+    if len(compressed) < len(written) <= _MOST_INFLATION * len(compressed):
+        written = compressed
     size = len(written).to_bytes(_SIZE_BYTES, "little")
     content = b"".join([bytes([_VERSION]), size, written, *parts])
     return content + zlib.crc32(content).to_bytes(_CHECKSUM_SIZE, "little")
@@ -55,7 +64,7 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], list[bytes]]:
     begin = 1 + _SIZE_BYTES + size
     if begin > len(content):
         raise WireError("The message ends within its header.")
-    header = _parsed(content[1 + _SIZE_BYTES : begin])
+    header = _parsed(_inflated(content[1 + _SIZE_BYTES : begin]))
     return header, _split(content[begin:], header.pop(_SIZES, None))
 
 
@@ -73,6 +82,19 @@ def _unsealed(message: bytes) -> bytes:
     if zlib.crc32(content) != int.from_bytes(message[-_CHECKSUM_SIZE:], "little"):
         raise WireError("The checksum does not match: the message is damaged.")
     return content
+
+
+def _inflated(written: bytes) -> bytes:
+    if written.startswith(_PLAIN):
+        return written
+    stream = zlib.decompressobj()
+    try:
+        header = stream.decompress(written, _MOST_INFLATION * len(written))
+    except zlib.error:
+        raise WireError("The header is neither JSON nor compressed.") from None
+    if not stream.eof or stream.unused_data:
+        raise WireError("The compressed header is cut off, too long, or followed by something.")
+    return header
 
 
 def _parsed(written: bytes) -> dict[str, Any]:
