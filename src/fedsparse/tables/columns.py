@@ -14,7 +14,7 @@ class EncodedColumn(BaseModel):
     ('ward=ear', 'ward=eye')
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: str
     kind: Literal["number", "category"]

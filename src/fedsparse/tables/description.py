@@ -4,10 +4,10 @@ The description is all that leaves a site before training. From descriptions alo
 tables get one encoding; see `fedsparse.tables.agreement`.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.tables.cells import Task, cell_findings, check_task
@@ -25,7 +25,7 @@ MOST_NUMBER_LABELS = 10
 """A target of more whole numbers than this is not taken for classes unless one says so."""
 
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class _Part(BaseModel):
@@ -45,7 +45,7 @@ class NumberSummary(_Part):
     numbering: bool
     """All are integers and no two are the same."""
     gapless: bool
-    """A numbering that leaves out no integer between its first and last."""
+    """A numbering from 0 or 1 that leaves out no integer; elsewhere it would tell the first."""
 
 
 class ColumnDescription(_Part):
@@ -100,6 +100,20 @@ class SiteDescription(_Part):
     target: TargetDescription | None = None
     numbered: NumberedFeatures | None = None
     """In place of columns, if they have no names."""
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        """Descriptions come over networks."""
+        for column in self.columns:
+            known = self.rows - column.missing
+            numbers, levels = column.numbers, column.levels
+            if known < 0 or (column.kind == "number" and numbers is None):
+                raise ValueError(f"{column.name} is described in contradictions")
+            if numbers is not None and numbers.count != known:
+                raise ValueError(f"{column.name} has other rows than the table")
+            if column.kind == "category" and sum((levels or {}).values()) != known:
+                raise ValueError(f"{column.name} has levels that do not add up to its rows")
+        return self
 
 
 def describe(
@@ -233,7 +247,7 @@ def _number_summaries(matrix: FloatArray) -> list[NumberSummary]:
     numbering[whole] = _are_distinct(matrix[:, whole])
     counts = present.sum(axis=0)
     low, high = np.where(counts > 0, [np.fmin.reduce(matrix), np.fmax.reduce(matrix)], 0.0)
-    gapless = numbering & (high - low + 1 == counts)
+    gapless = numbering & (high - low + 1 == counts) & ((low == 0) | (low == 1))
     return [
         NumberSummary(
             count=count,

@@ -5,12 +5,15 @@ import logging
 import numpy as np
 import polars as pl
 import pytest
+from flwr.app import Context, Message, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
 from fedsparse.codec import WireError, decode_answer, encode_request
 from fedsparse.codec.frame import packed
+from fedsparse.engines.flower.app import client
+from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.engines.flower.payloads import (
     Answered,
     Ask,
@@ -79,6 +82,11 @@ REFUSED = {
         fs.Curvature(X, np.array([1, 2])),
         "curvature on 2 features reveals more than its policy allows",
     ),
+    "local steps without end": (
+        {"most_local_steps": 100},
+        fs.LocalSteps(X, steps=101, step_size=0.1),
+        "its policy allows 100 local steps and not 101",
+    ),
     "fewer rows than allowed": (
         {"smallest_samples": 13},
         fs.Evaluate(X),
@@ -136,6 +144,7 @@ class TestPolicy:
 
 
 SIXES = ["a"] * 6 + ["b"] * 6
+NINES = [1000.0 + 9 * place for place in range(12)]
 
 
 class TestPrivacy:
@@ -177,17 +186,66 @@ class TestPrivacy:
         assert described(site).told["description"]["target"]["labels"] is None
         assert isinstance(described(site, task="classification"), Refused)
 
-    def test_columns_that_a_site_does_not_offer_are_not_told(self):
-        frame = pl.DataFrame({"age": ROWS[:, 0], "name": SIXES, TARGET: TARGETS})
-        site = Site("bari", NamedTable(frame, TARGET, drop=("name",)), Policy(), threads=1)
+    def test_columns_that_a_site_does_not_offer_are_neither_told_nor_used(self, tmp_path):
+        frame = pl.DataFrame({"age": ROWS[:, 0], "name": SIXES, "pay": NINES, TARGET: TARGETS})
+        frame.write_csv(tmp_path / "bari.csv")
+        table = open_table(tmp_path / "bari.csv", TARGET, drop=("name", "pay"))
+        site = Site("bari", table, Policy(), threads=1)
         told = described(site).told["description"]
         assert [column["name"] for column in told["columns"]] == ["age"]
+        assert "pay" not in str(told)
+        assert "pay" not in described(site, categories=["wage"]).reason
+        stolen = setup(columns=[{"name": "pay", "kind": "number"}])
+        reply = ask(site, fs.ColumnMoments(with_target=False), stolen)
+        assert reply == Refused("the server uses columns that it does not offer")
+
+    @pytest.mark.parametrize(
+        ("columns", "used", "named"),
+        [
+            ({"ward": ["eye", *["ear"] * 11]}, {"levels": ["ear", "eye"]}, "ward"),
+            ({"age": ROWS[:, 0]}, {"levels": sorted(map(str, ROWS[:, 0]))}, "age"),
+            ({"ill": [True, *[False] * 11]}, {}, "ill"),
+            ({"load": [812.5, *[0.0] * 11]}, {}, "load"),
+            ({"dose 2": [0.5, *[None] * 11]}, {"fill": [0.0]}, "dose 2"),
+        ],
+        ids=["a rare level", "numbers as levels", "a rare truth", "a rare number", "few values"],
+    )
+    def test_a_setup_cannot_have_told_what_the_policy_forbids(self, columns, used, named):
+        kind = "category" if "levels" in used else "number"
+        asked = setup(columns=[{"name": named, "kind": kind, **used}])
+        reply = ask(site_with(columns=columns), fs.ColumnMoments(with_target=False), asked)
+        assert isinstance(reply, Refused)
+        assert f'fewer than 5 rows have some value or level of "{named}"' in reply.reason
+
+    def test_rare_labels_are_not_learnt_without_a_description_either(self):
+        site = site_with(["yes", *["no"] * 11])
+        asked = setup(fs.Logistic(), task="classification", classes=["no", "yes"])
+        assert "some label of the target" in ask(site, fs.Gradient(X), asked).reason
+
+    @pytest.mark.parametrize("fill", [1e9, -1e9, float("nan")])
+    def test_a_hole_is_not_filled_so_that_its_row_stands_out(self, fill):
+        site = site_with(columns={"dose 2": [None, *range(11)]})
+        asked = setup(columns=[{"name": "dose 2", "kind": "number", "fill": [str(fill)]}])
+        assert isinstance(ask(site, fs.ColumnMoments(with_target=False), asked), Refused)
+        likely = setup(columns=[{"name": "dose 2", "kind": "number", "fill": [4.5]}])
+        assert isinstance(ask(site, fs.ColumnMoments(with_target=False), likely), Answered)
+
+    def test_the_first_of_consecutive_numbers_cannot_be_worked_out(self):
+        (case,) = (
+            column
+            for column in described(site_with(columns={"case": range(4711, 4723)})).told[
+                "description"
+            ]["columns"]
+            if column["name"] == "case"
+        )
+        assert case["numbers"]["numbering"]
+        assert not case["numbers"]["gapless"]
 
     def test_an_error_about_rows_quotes_them_in_the_own_log_only(self, caplog):
         site = site_with(columns={"dose 2": ["7 mg", *["5"] * 11]})
         with caplog.at_level(logging.ERROR, "fedsparse.federation"):
             reply = described(site)
-        assert reply == Refused("its rows cannot be used like that; its own log says why")
+        assert reply == Refused("bari: its rows cannot be used like that; its own log says why")
         assert 'is "7 mg", which is not a number' in caplog.text
 
 
@@ -282,3 +340,15 @@ class TestReading:
     def test_a_file_that_is_not_there_is_told(self, tmp_path):
         with pytest.raises(DataError, match="there is no file"):
             open_table(tmp_path / "bari.csv", "relapse")
+
+
+def test_flowers_own_node_does_not_send_errors_that_quote_rows(tmp_path):
+    path = tmp_path / "bari.libsvm"
+    path.write_text("1 2:0.5\n0 1:HIV\n")
+    config = {"data": str(path)}
+    context = Context(run_id=1, node_id=2, node_config=config, state=RecordDict(), run_config={})
+    message = Message(content_of(to_bytes(Hello({}))), 2, MESSAGE_TYPE)
+    reply = client(message, context)
+    assert from_bytes(payload_of(reply)) == Refused(
+        "its table or policy cannot be read; its own log says why"
+    )

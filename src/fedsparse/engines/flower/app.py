@@ -5,6 +5,7 @@ deployed or simulated. `fedsparse federation` uses them, too.
 """
 
 import json
+import logging
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message
@@ -15,11 +16,14 @@ from fedsparse.clients.workers import available_threads
 from fedsparse.engines.flower.logs import show_log
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.engines.flower.outcome import train
+from fedsparse.engines.flower.payloads import Refused, to_bytes
 from fedsparse.engines.flower.policy import Policy, read_policy
 from fedsparse.engines.flower.site import Site
 from fedsparse.engines.flower.tables import open_table
 from fedsparse.engines.flower.training import Training
-from fedsparse.errors import OptionError
+from fedsparse.errors import DataError, OptionError
+
+log = logging.getLogger("fedsparse.federation")
 
 server = ServerApp()
 client = ClientApp()
@@ -40,7 +44,13 @@ def main(grid: Grid, context: Context) -> None:
 def reply(message: Message, context: Context) -> Message:
     """Answer one message on the site's file, in a process that knows nothing of the last one."""
     show_log()
-    site = _site_of(context)
+    try:
+        site = _site_of(context)
+    except (DataError, OptionError) as error:
+        # Flower would send the error itself, which may quote rows.
+        log.error("the site's table or policy cannot be read: %s", error)
+        refusal = Refused("its table or policy cannot be read; its own log says why")
+        return Message(content_of(to_bytes(refusal)), reply_to=message)
     memory = context.state.get(_MEMORY)
     if isinstance(memory, ConfigRecord):
         site.recall({name: value for name, value in memory.items() if isinstance(value, bytes)})

@@ -1,6 +1,7 @@
 """What a site's administrator allows, enforced on the site."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -39,23 +40,39 @@ class Policy(BaseModel):
     requests: tuple[str, ...] = tuple(REQUESTS)
     """Names of the requests that are answered."""
     smallest_samples: Count = 5
-    """Fewest rows that anything told may speak of: a table, a level, a class, a mini-batch."""
+    """Fewest rows that anything told may speak of: a table, a level, a class, a mini-batch, the
+    rows of a column of numbers that differ from all others. Features that have numbers instead of
+    names are not looked at one by one: that few rows have one is the rule there."""
     smallest_support: Count = 1
     """Fewest features that curvature may be asked on."""
     most_rounds: Count | None = None
     """Requests answered in one run, those for moments, l_i or the objective not counted."""
+    most_local_steps: Count = 10_000
+    """In one request: more keep the site busy for long."""
 
-    def objection_to_telling(self, description: SiteDescription) -> str | None:
-        """Why a table is not described, or None."""
+    def objection_to_telling(
+        self, description: SiteDescription, standing_out: Sequence[str] = ()
+    ) -> str | None:
+        """Why a table is not described, or None.
+
+        Parameters
+        ----------
+        description
+            What would be told.
+        standing_out
+            Columns of numbers in which a few rows differ from all others.
+        """
         fewest = self.smallest_samples
         if description.rows < fewest:
             return f"it has fewer rows than the {fewest} its policy asks for; train without it"
         counts = {column.name: _fewest(column) for column in description.columns}
-        small = [name for name, count in counts.items() if 0 < count < fewest]
+        rare = {name for name, count in counts.items() if 0 < count < fewest}
+        small = [name for name in counts if name in rare.union(standing_out)]
         if small:
             return (
                 f"fewer than {fewest} rows have some value or level of {listed(small)}, and its "
-                "policy allows no fewer; drop them with --drop, or have the site merge rare levels"
+                "policy allows no fewer; drop them with --drop, or have the site merge rare levels "
+                "or lower smallest_samples in its policy"
             )
         if self._has_rare_labels(description):
             return (
@@ -99,6 +116,11 @@ class Policy(BaseModel):
 
     def _objection_to_detail(self, request: Request) -> str | None:
         fewest = self.smallest_samples
+        if isinstance(request, LocalSteps) and request.steps > self.most_local_steps:
+            return (
+                f"its policy allows {self.most_local_steps} local steps and not {request.steps}; "
+                "ask for fewer"
+            )
         if isinstance(request, LocalSteps) and 0 < (request.batch_size or 0) < fewest:
             return (
                 f"mini-batches of {request.batch_size} rows reveal fewer than the {fewest} its "

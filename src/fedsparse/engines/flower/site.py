@@ -28,6 +28,7 @@ from fedsparse.engines.flower.payloads import (
 from fedsparse.engines.flower.policy import Policy
 from fedsparse.engines.flower.tables import SiteTable, Told, Wishes
 from fedsparse.errors import DataError, FederationError, OptionError
+from fedsparse.tables import SiteDescription
 from fedsparse.wire import MAX_LENGTH
 
 log = logging.getLogger("fedsparse.federation")
@@ -93,8 +94,10 @@ class Site:
         crossed
             Bytes down and up over the site's sockets since the last reply, if known.
         """
+        said: Payload | None = None
         try:
-            reply = self._reply(from_bytes(message), run, crossed)
+            said = from_bytes(message)
+            reply = self._reply(said, run, crossed)
         except DataError as error:
             # Errors about rows may quote them: they are told here and nowhere else.
             log.error("%s cannot answer: %s", self.name, error)
@@ -109,6 +112,8 @@ class Site:
             reply = Refused(f"it failed ({type(error).__name__}); its own log says where")
         if isinstance(reply, Refused):
             log.warning("%s refused: %s", self.name, reply.reason)
+            if isinstance(said, Hello):  # nobody knows yet who it is
+                reply = Refused(f"{self.name}: {reply.reason}")
         return to_bytes(reply)
 
     def _reply(self, message: Payload, run: int, crossed: tuple[int, int] | None) -> Payload:
@@ -128,11 +133,17 @@ class Site:
         description = told.description
         if wishes.task == "auto":
             description = self._policy.allowed(description)
-        objection = self._policy.objection_to_telling(description)
-        if objection is not None:
-            return Refused(f"{self.name}: {objection}")
+        self._check_telling(description)
         log.info("%s described its table: %d rows", self.name, self._table.rows)
         return Described(Told(description=description, target=told.target).model_dump(mode="json"))
+
+    def _check_telling(self, description: SiteDescription) -> None:
+        """Refuse to tell what the policy forbids."""
+        numbers = [own.name for own in description.columns if own.kind == "number"]
+        standing_out = self._table.standing_out(numbers, self._policy.smallest_samples)
+        objection = self._policy.objection_to_telling(description, standing_out)
+        if objection is not None:
+            raise FederationError(objection)
 
     def _answer(self, ask: Ask, run: int, crossed: tuple[int, int] | None) -> Payload:
         if ask.setup is not None:
@@ -168,6 +179,9 @@ class Site:
         if session not in self._setups:
             return None
         setup = Setup.from_bytes(self._setups[session])
+        # A server may ask for other columns than were described, or without a description.
+        fewest = self._policy.smallest_samples
+        self._check_telling(self._table.describe_used(self.name, setup.agreed, fewest))
         features, targets, classes = self._table.encode(setup.agreed)
         data = FederatedData(
             features,

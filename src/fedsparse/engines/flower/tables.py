@@ -1,10 +1,12 @@
 """A site's table: read where it lies, described without a row, encoded as all sites agreed."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy import sparse
 
@@ -14,12 +16,15 @@ from fedsparse.data.federated import Features
 from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
 from fedsparse.tables.cells import Task
+from fedsparse.tables.columns import EncodedColumn
 from fedsparse.tables.description import describe_target
 from fedsparse.tables.libsvm import read_numbered
 from fedsparse.tables.numbered import numbered_features
 from fedsparse.tables.reading import read_table
-from fedsparse.tables.roles import role_findings
+from fedsparse.tables.roles import check_roles, role_findings
 from fedsparse.tables.sources import are_libsvm
+from fedsparse.tables.text import typed
+from fedsparse.tables.values import number_matrix
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,6 +71,18 @@ class SiteTable(ABC):
         """Say what is in the table, without a row."""
 
     @abstractmethod
+    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+        """Say what answers under an agreement would speak of.
+
+        A FederationError if that is something the site does not offer, or if holes in fewer than
+        ``fewest`` rows would be filled so that these rows stand out.
+        """
+
+    @abstractmethod
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """Columns of numbers whose rows are all the same but for fewer than ``fewest``."""
+
+    @abstractmethod
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """Features, targets and the number of classes, as all sites agreed."""
 
@@ -80,8 +97,6 @@ class NamedTable(SiteTable):
         Its rows.
     target
         Name of the column to predict.
-    drop
-        Columns that the site does not offer.
 
     Examples
     --------
@@ -93,7 +108,6 @@ class NamedTable(SiteTable):
 
     frame: "pl.DataFrame"
     target: str
-    drop: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -102,17 +116,61 @@ class NamedTable(SiteTable):
 
     def describe(self, site: str, wishes: Wishes) -> Told:
         """Counts, sums and levels; a FederationError if the server asks for what is not there."""
-        roles = Roles(
-            target=self.target,
-            drop=tuple(dict.fromkeys((*self.drop, *wishes.drop))),
-            categories=wishes.categories,
-        )
-        missing = role_findings(self.frame.columns, site, roles)
+        roles = Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
+        missing = role_findings(self.frame.columns, "its table", roles)
         if missing:
             raise FederationError(missing[0].sentence)
         return Told(
             description=describe(self.frame, site, roles, task=wishes.task), target=self.target
         )
+
+    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+        """As if the agreed columns were all there are."""
+        encoding = _parsed(Encoding, agreed)
+        columns = {column.name: column for column in encoding.columns}
+        offered = set(self.frame.columns) - {self.target}
+        if not columns.keys() <= offered or len(columns) < len(encoding.columns):
+            raise FederationError("the server uses columns that it does not offer")
+        roles = Roles(
+            target=self.target,
+            categories=tuple(name for name, own in columns.items() if own.kind == "category"),
+        )
+        used = self.frame.select([*columns, self.target])
+        description = describe(used, site, roles, task=encoding.task)
+        for own in description.columns:
+            if own.kind not in (columns[own.name].kind, "empty"):
+                raise FederationError(f'it has no {columns[own.name].kind} in column "{own.name}"')
+            if own.missing:
+                self._check_fill(columns[own.name], own.missing < fewest)
+        return description
+
+    def _check_fill(self, column: EncodedColumn, has_few_holes: bool) -> None:
+        """Refuse to fill holes with what would make their rows stand out."""
+        if column.fill is None:
+            return
+        if column.kind == "category":
+            is_likely = all(0.0 <= share <= 1.0 for share in column.fill)
+        else:
+            values = number_matrix(typed(self.frame), [column.name])
+            low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+            reach = high - low
+            is_near = low > high or low - reach <= column.fill[0] <= high + reach
+            is_likely = not has_few_holes or bool(is_near)
+        if not is_likely:
+            raise FederationError(
+                f'holes of "{column.name}" would be filled with a value far from all of its own; '
+                "see whether sites use the same unit, or leave the column out with --drop"
+            )
+
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """Those of which one value is in most rows, and others in fewer than allowed."""
+        values = number_matrix(typed(self.frame), list(names))
+        rows = len(values)
+        ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
+        most = max(rows - fewest, rows // 2)  # a value that more rows have leaves too few others
+        has_common = (ordered[most:] == ordered[: rows - most]).any(axis=0)
+        varies = ordered[0] != ordered[-1]
+        return [name for name, rare in zip(names, has_common & varies, strict=True) if rare]
 
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """Columns of numbers as they are, each level of a category as a column."""
@@ -162,6 +220,14 @@ class NumberedTable(SiteTable):
         )
         return Told(description=description, target="")
 
+    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+        """All of it."""
+        return self.describe(site, Wishes(task=_parsed(NumberedEncoding, agreed).task)).description
+
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """None: such files hold what few rows have, and nothing else."""
+        return []
+
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """All features of the federation."""
         encoding = _parsed(NumberedEncoding, agreed)
@@ -199,15 +265,17 @@ def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> Si
                 "names; leave --target and --drop out"
             )
         return NumberedTable(*read_numbered(path))
+    roles = Roles(target=target, drop=drop)
+    check_roles(roles)
     frame = read_table(path)
-    missing = role_findings(frame.columns, str(path), Roles(target=target))
+    missing = role_findings(frame.columns, str(path), roles)
     if missing:
         raise DataError(missing[0].sentence)
     unknown = [name for name in drop if name not in frame.columns]
     if unknown:
         raise DataError(f'{path} has no column "{unknown[0]}" (--drop); leave it out')
     assert target is not None
-    return NamedTable(frame, target, drop)
+    return NamedTable(frame.drop(drop), target)
 
 
 def _parsed(kind: type[_Kind], agreed: dict[str, Any]) -> _Kind:
