@@ -17,7 +17,7 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
 from fedsparse.clients.curvature import mean_diagonals, mean_hessians, triangle_size
 from fedsparse.clients.lasso import shifted_lasso
-from fedsparse.data.moments import Moments, merged, moments_of
+from fedsparse.data.moments import Moments, moments_of
 from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.random import sample_without_replacement
@@ -109,13 +109,13 @@ class ColumnMoments(Request):
         }
 
     @staticmethod
-    def merged(answer: Fields) -> Moments:
-        """Moments of all rows from the answers of the sites."""
+    def each(answer: Fields) -> list[Moments]:
+        """Moments of each client that answered."""
         parts = [
             field.each() if isinstance(field, Stack) else field.tolist()
             for field in (answer[name] for name in ("mass", "mean", "variance", "target"))
         ]
-        return merged([Moments(*site) for site in zip(*parts, strict=True)])
+        return [Moments(*client) for client in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)

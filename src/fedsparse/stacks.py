@@ -166,7 +166,7 @@ class SparseStack(Stack):
 
     def is_finite(self) -> bool:
         """Whether no change holds NaN or infinity."""
-        return bool(np.isfinite(self.values).all())
+        return bool(np.isfinite(self.values).all() and np.isfinite(self.factor))
 
     @property
     def _length(self) -> int:

@@ -70,6 +70,12 @@ class TestSite:
         assert done.returncode == 2
         assert "there is no file" in done.stderr
 
+    @pytest.mark.parametrize("server", ["localhost:abc", "::1", "http://localhost", "", "a:0"])
+    def test_names_a_server_that_is_none(self, table, server):
+        done = federation("site", "--data", table, "--target", "relapse", "--server", server)
+        assert done.returncode == 2
+        assert_one_line(done.stderr, f'"{server}" is no server; name it as HOST or HOST:PORT')
+
     def test_without_protection_says_so_loudly_and_gives_up_in_bounded_time(self, table):
         done = federation(
             "site", "--data", table, "--target", "relapse", "--server", "127.0.0.1:1",
@@ -88,6 +94,34 @@ class TestTrain:
         )
         assert done.returncode == 2
         assert "min_sites is 3, more than the 2 sites" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (["--seed", 2**63], "seed: input should be less than"),
+            (["--round-seconds", "nan"], "round-seconds: input should be"),
+            (["--l2", "inf"], "l2: input should be a finite number"),
+            (["--drop", "age", "--keep", "age"], 'column "age" is named by both --drop and --keep'),
+            (["--local-steps", 3], "--local-steps means nothing with --method auto; leave it out"),
+            (["--resume"], "checkpoint.npz to go on from; name the run's folder with --out"),
+        ],
+        ids=["seed", "not a number", "infinite", "roles", "no effect", "nothing to resume"],
+    )
+    def test_bad_options_are_told_in_one_line(self, tmp_path, options, told):
+        done = federation(
+            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--insecure", "--out",
+            tmp_path / "trained", *options,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert_one_line(done.stderr, told)
+
+    def test_an_unfinished_run_is_not_lost(self, tmp_path):
+        (tmp_path / "checkpoint.npz").write_bytes(b"")
+        done = federation(
+            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--insecure", "--out", tmp_path
+        )
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "holds a run that was not finished; go on with --resume")
 
     def test_says_when_there_is_no_server(self, tmp_path):
         done = federation(

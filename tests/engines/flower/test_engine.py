@@ -12,6 +12,7 @@ from scipy import sparse
 
 import fedsparse as fs
 from fedsparse.codec import encode_answer
+from fedsparse.data.moments import federated_moments
 from fedsparse.engines.flower import mailbox, payloads
 from fedsparse.engines.flower.agreement import Terms
 from fedsparse.engines.flower.conduct import Conduct
@@ -278,8 +279,48 @@ class TestAgreementBeforeTraining:
         rows = np.random.default_rng(0).standard_normal((9, 24))
         shy = site_named("york", rows, rows[:, 0], policy=Policy(smallest_samples=50))
         grid.nodes[99] = answering(shy)
-        with pytest.raises(FederationError, match="fewer rows than the 50 its policy asks for"):
+        told = "refused: york: it has fewer rows than the 50 its policy asks for.*see to those"
+        with pytest.raises(FederationError, match=told):
             engine_on(grid, sites=5)
+
+    def test_a_long_refusal_is_cut(self):
+        grid = grid_of(sites_of(clients_for("squared")))
+        grid.nodes[99] = lambda payload: payloads.to_bytes(payloads.Refused("no\n" * 10_000))
+        with pytest.raises(FederationError) as caught:
+            engine_on(grid, sites=5)
+        assert len(str(caught.value)) < 1000
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"rows": 10**400}, {"rows": 8}, {"columns": [{"name": "a", "kind": "number"}]}],
+        ids=["huge", "contradictory", "numbers without numbers"],
+    )
+    def test_a_description_that_cannot_be_right_is_no_site(self, changes):
+        grid = grid_of(NAMED)
+
+        def exaggerating(payload):
+            said = payloads.from_bytes(NAMED[0].reply(payload, 1))
+            said.told["description"] |= {"site": "york", **changes}
+            return payloads.to_bytes(said)
+
+        grid.nodes[99] = exaggerating
+        with pytest.raises(FederationError, match="its description is malformed"):
+            engine_on(grid, sites=4)
+
+    @pytest.mark.parametrize("lost", [Error(code=5, reason="Node Unavailable"), None])
+    def test_a_site_that_is_started_anew_is_greeted_again(self, lost):
+        sites = sites_of(clients_for("squared"))
+        grid = grid_of(sites)
+        first = iter([lost])
+        grid.nodes[17] = lambda payload: next(first, None) or sites[2].reply(payload, 1)
+        if lost is None:
+            silent = iter([True])
+            grid.nodes[17] = lambda payload: (
+                None if next(silent, False) else sites[2].reply(payload, 1)
+            )
+        engine = engine_on(grid, round_seconds=0.1, longest_wait=20.0)
+        assert engine.names == NAMES
 
 
 def misbehaving(site, after, fault):
@@ -313,6 +354,14 @@ FAULTS = {
     ),
     "NaN": (say({"x": DenseStack(np.full((1, 24), np.nan), (24,))}), "NaN or infinity"),
     "infinity": (say({"x": DenseStack(np.full((1, 24), np.inf), (24,))}), "NaN or infinity"),
+}
+NO_MOMENTS = {
+    "a negative variance": {"variance": -1.0},
+    "a huge mean": {"mean": 1e200},
+    "a huge target": {"target": 1e300},
+    "rows taken away": {"mass": -60.0},
+    "more rows than described": {"mass": 1e300},
+    "NaN": {"target": np.nan},
 }
 
 
@@ -449,7 +498,48 @@ class TestFaults:
             run_on(engine, fs.EDSL(TAU, solver=2), rounds=2)
 
 
+class TestMoments:
+    def lying(self, changes):
+        def fault(payload, said):
+            shapes = fs.ColumnMoments(True).answer_shapes((24,))
+            usual = {"mass": 9.0, "target": 0.0, "mean": 0.0, "variance": 1.0} | changes
+            fields = {
+                name: np.array([usual[name]])
+                if shape is None
+                else DenseStack(np.full((1, 24), usual[name]), (24,))
+                for name, shape in shapes.items()
+            }
+            return payloads.to_bytes(Answered(encode_answer(fields)))
+
+        return fault
+
+    @pytest.mark.parametrize("changes", NO_MOMENTS.values(), ids=NO_MOMENTS)
+    def test_a_site_whose_moments_cannot_be_right_is_excluded(self, changes):
+        clients = clients_for("squared")
+        sites = sites_of(clients)
+        grid = grid_of(sites)
+        grid.nodes[17] = misbehaving(sites[2], 1, self.lying(changes))
+        engine = engine_on(grid, min_sites=3)
+        found = engine.moments(with_target=True)
+        assert engine.members[2].excluded == "its means and variances cannot be right"
+        assert engine.notes[-1] == "Features were scaled without cork."
+        others = federate([own for place, own in enumerate(clients) if place != 2])
+        assert np.array_equal(found.mean, federated_moments(others).mean)
+
+    def test_a_run_without_any_moments_ends(self):
+        sites = sites_of(clients_for("squared"))[:1]
+        grid = grid_of(sites)
+        grid.nodes[3] = misbehaving(sites[0], 1, self.lying({"target": np.nan}))
+        with pytest.raises(FederationError, match="0 of the 1 sites needed answered ColumnMoments"):
+            engine_on(grid).moments(with_target=True)
+
+
 class TestBytes:
+    @pytest.mark.parametrize("count", [10**400, -1])
+    def test_counts_that_cannot_be_right_are_not_believed(self, count):
+        said = payloads.to_bytes(Answered(b"", (count, 1)))
+        assert payloads.from_bytes(said) == Answered(b"")
+
     def test_the_setup_travels_once(self):
         engine = engine_on(grid_of(sites_of(clients_for("squared"))))
         x = np.zeros(24)

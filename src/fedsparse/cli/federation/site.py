@@ -1,5 +1,7 @@
 """``fedsparse federation site``: answers the server on a site's own table."""
 
+import math
+import re
 import signal
 import threading
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedsparse.cli.federation.flower import DEFAULT_PORT, need_flower, warn_insecure
+from fedsparse.errors import OptionError
 
 if TYPE_CHECKING:
     from fedsparse.engines.flower.line import Access
@@ -53,6 +56,8 @@ def site(
     from fedsparse.engines.flower.site import Site
     from fedsparse.engines.flower.tables import open_table
 
+    if not math.isfinite(patience) or not math.isfinite(poll):
+        raise OptionError("--patience and --poll are numbers of seconds; correct them")
     access = _access(server, keys, insecure)
     known_as = name or (data if access.key is None else access.key).stem
     rules = Policy() if policy is None else read_policy(policy)
@@ -68,13 +73,25 @@ def _access(server: str, keys: Path | None, insecure: bool) -> "Access":
     from fedsparse.engines.flower.folder import SiteFolder
     from fedsparse.engines.flower.line import Access
 
-    address = server if ":" in server else f"{server}:{DEFAULT_PORT}"
+    address = _address(server)
     if insecure:
         warn_insecure()
         return Access(address)
     folder = SiteFolder(Path() if keys is None else keys)
     folder.check()
     return Access(address, folder.authority, folder.key)
+
+
+def _address(server: str) -> str:
+    """HOST:PORT, or an OptionError."""
+    found = re.fullmatch(r"([^\s:/]+|\[[0-9a-fA-F:.]+\])(?::(\d+))?", server)
+    port = DEFAULT_PORT if found is None or found[2] is None else int(found[2])
+    if found is None or not 0 < port < 2**16:
+        raise OptionError(
+            f'"{server}" is no server; name it as HOST or HOST:PORT, such as localhost:8443 or '
+            "[::1]:8443"
+        )
+    return f"{found[1]}:{port}"
 
 
 def _stop_on_signals() -> threading.Event:

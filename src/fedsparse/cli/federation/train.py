@@ -14,6 +14,7 @@ from fedsparse.cli.federation.flower import (
 )
 from fedsparse.cli.fit import check_out, print_fit
 from fedsparse.cli.options import Category, Drop, Impute, Keep, MinimumRows, Task
+from fedsparse.errors import OptionError
 
 
 def train(
@@ -114,9 +115,10 @@ def train(
         for name, value in locals().items()
         if name in Training.model_fields and value is not None
     }
-    training = Training.model_validate({**options, "out": str(out.absolute())})
-    check_out(out, overwrite or resume)
-    training.algorithm()  # refuses options that contradict each other before anything is started
+    training = Training.from_run_config({**options, "out": str(out.absolute())})
+    _check_results(out, overwrite, resume)
+    training.terms()  # refuses options that contradict each other before anything is started
+    training.algorithm()
     training.conduct()
     place = ServerFolder(folder)
     if insecure:
@@ -127,3 +129,23 @@ def train(
     typer.echo()
     print_fit(FitSummary.load(out / "fit.json"))
     typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
+
+
+def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
+    """Refuse to lose what an earlier run left behind, finished or not."""
+    from fedsparse.engines.flower.outcome import CHECKPOINT
+
+    checkpoint = out / CHECKPOINT
+    if resume:
+        if not checkpoint.is_file():
+            raise OptionError(
+                f"there is no {checkpoint} to go on from; name the run's folder with --out, or "
+                "leave --resume out"
+            )
+        return
+    check_out(out, overwrite)
+    if checkpoint.exists() and not overwrite:
+        raise OptionError(
+            f"{out} holds a run that was not finished; go on with --resume, begin anew with "
+            "--overwrite, or choose another folder with --out"
+        )

@@ -11,7 +11,7 @@ from flwr.serverapp import Grid
 
 from fedsparse.arrays import Int64Array
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
-from fedsparse.data.moments import Moments
+from fedsparse.data.moments import Moments, merged
 from fedsparse.engines.base import Engine
 from fedsparse.engines.flower.agreement import Terms, agree
 from fedsparse.engines.flower.conduct import Conduct
@@ -33,6 +33,8 @@ from fedsparse.losses import Loss, coefficient_shape
 from fedsparse.requests import ColumnMoments, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
+from fedsparse.tables.cells import LARGEST
+from fedsparse.tables.findings import joined
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -112,6 +114,8 @@ class FlowerEngine(Engine):
         How all sites' tables become arrays.
     members
         The sites and how they did.
+    notes
+        What a reader of the model should know, in sentences.
     """
 
     def __init__(self, grid: Grid, terms: Terms, conduct: Conduct) -> None:
@@ -127,7 +131,7 @@ class FlowerEngine(Engine):
         ]
         self.names = tuple(member.name for member in self.members)
         self.masses = np.array([float(member.description.rows) for member in self.members])
-        self._scaling: Scaling | None = None
+        self.notes: tuple[str, ...] = self.encoding.notes
 
     def set_up(self, loss: Loss, scaling: Scaling | None = None) -> None:
         """Say how sites are to answer from now on.
@@ -140,22 +144,38 @@ class FlowerEngine(Engine):
             How sites scale their features; None: not at all.
         """
         self.loss = loss
-        self._scaling = scaling
         classes = self.encoding.classes
         self.classes = None if classes is None else np.arange(len(classes))
         width = len(self.encoding.feature_names)
         has_intercept = scaling is not None and scaling.intercept != 0.0
         self.shape = coefficient_shape(width + has_intercept, self.classes, loss)
-        agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
         for member in self.members:
-            member.setup = Setup(loss, agreed, member.place, scaling).to_bytes()
+            member.setup = self.setup_for(loss, scaling, member.place).to_bytes()
             member.session = digest_of(member.setup)
             member.knows_setup = False
 
+    def setup_for(self, loss: Loss, scaling: Scaling | None, place: int = 0) -> Setup:
+        """What the site at a place must know to answer."""
+        agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
+        return Setup(loss, agreed, place, scaling)
+
     def moments(self, *, with_target: bool) -> Moments:
         """Means and variances of all sites' features, as they are; takes a round."""
-        answers, _ = self.gather(ColumnMoments(with_target), np.arange(len(self.members)))
-        return ColumnMoments.merged(answers)
+        request = ColumnMoments(with_target)
+        answers = self._answers(request, self.members)
+        found: list[Moments] = []
+        missing: list[str] = []
+        for member in self.members:
+            own = request.each(answers[member.place]) if member.place in answers else []
+            if own and not _are_plausible(own[0], member.description.rows):
+                self._exclude(member, "its means and variances cannot be right")
+                own = []
+            found += own
+            missing += [] if own else [member.name]
+        self._check_enough(request, self.members, len(found))
+        if missing:
+            self.notes += (f"Features were scaled without {joined(missing)}.",)
+        return merged(found)
 
     def ask(self, request: Request, which: Int64Array) -> Fields:
         """The answers of the sites at places ``which``, which must all come."""
@@ -167,31 +187,33 @@ class FlowerEngine(Engine):
 
     def gather(self, request: Request, which: Int64Array) -> tuple[Fields, Int64Array]:
         """The answers that came, and from whom; too few raise a FederationError."""
-        self._questions += 1
-        began = time.monotonic()
         asked = [self.members[place] for place in which]
-        answers = self._collect(request, asked)
+        answers = self._answers(request, asked)
         self._exclude_not_finite(answers)
         places = sorted(answers)
         self._check_enough(request, asked, len(places))
-        log.info(
-            "%s: %d of %d sites answered in %.1f s",
-            type(request).__name__, len(places), len(asked), time.monotonic() - began,
-        )  # fmt: skip
         return stack_answers([answers[place] for place in places]), np.array(places)
 
     def fingerprint(self) -> str:
         """A digest of what the sites told about their tables."""
         told = [self.encoding.model_dump_json()]
         told += [member.description.model_dump_json() for member in self.members]
-        digest = hashlib.blake2b("\0".join(told).encode(), digest_size=16)
-        if self._scaling is not None:  # a site may have been absent when it was worked out
-            digest.update(self._scaling.mean.tobytes() + self._scaling.scale.tobytes())
-        return digest.hexdigest()
+        return hashlib.blake2b("\0".join(told).encode(), digest_size=16).hexdigest()
 
     def close(self) -> None:
         """Look for replies no more; the grid is Flower's."""
         self._mailbox.close()
+
+    def _answers(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
+        """What came of a question, by place."""
+        self._questions += 1
+        began = time.monotonic()
+        answers = self._collect(request, asked)
+        log.info(
+            "%s: %d of %d sites answered in %.1f s",
+            type(request).__name__, len(answers), len(asked), time.monotonic() - began,
+        )  # fmt: skip
+        return answers
 
     def _collect(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
         """Answers by place: all, or those that came in time."""
@@ -309,6 +331,13 @@ class FlowerEngine(Engine):
             f"{count} of the {fewest} sites needed answered {type(request).__name__}; without an "
             f"answer: {', '.join(reasons)}; see to them and resume, or lower --min-sites"
         )
+
+
+def _are_plausible(moments: Moments, rows: int) -> bool:
+    """Whether a table of so many rows can have these moments."""
+    numbers = np.concatenate([[moments.target], moments.mean, np.sqrt(np.abs(moments.variance))])
+    are_bounded = bool((np.abs(numbers) <= LARGEST).all())
+    return are_bounded and moments.mass == rows and bool((moments.variance >= 0.0).all())
 
 
 def _is_finite(answer: Fields) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flwr.app import Message
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from fedsparse.codec import WireError
@@ -20,15 +21,29 @@ LONGEST_PAUSE = 1.0
 _LOOK_SECONDS = 1.0
 _CALL_SECONDS = 300.0
 _MOST_LOOKS = 64
+_LOST = (
+    ErrorCode.MESSAGE_UNAVAILABLE,
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
+    ErrorCode.NODE_UNAVAILABLE,
+)
 
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What came instead of a reply."""
+    """What came instead of a reply.
+
+    Attributes
+    ----------
+    reason
+        In words.
+    is_lost
+        The message or its reply got lost on the way; the node may be well.
+    """
 
     reason: str
+    is_lost: bool = False
 
 
 class Mailbox:
@@ -121,7 +136,8 @@ def pauses() -> Iterator[None]:
 
 def _opened(message: Message) -> bytes | Failure:
     if message.has_error():
-        return Failure(message.error.reason or f"error {message.error.code}")
+        code = message.error.code
+        return Failure(message.error.reason or f"error {code}", code in _LOST)
     try:
         return payload_of(message)
     except WireError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from flwr.serverapp import Grid
 
+from fedsparse.engines.flower.beginning import Beginning
 from fedsparse.engines.flower.engine import FlowerEngine
 from fedsparse.engines.flower.summary import summarize
 from fedsparse.engines.flower.training import Training
@@ -23,6 +24,7 @@ from fedsparse.files import ready_folder, write_atomically
 from fedsparse.fitting import (
     FitOptions,
     Fitted,
+    Scaling,
     algorithm_for,
     check_fit,
     scaling_from,
@@ -47,12 +49,10 @@ def train(grid: Grid, training: Training) -> Fitted:
     if folder is not None:
         ready_folder(folder)
         (folder / OUTCOME).unlink(missing_ok=True)
-        if not training.resume:
-            (folder / CHECKPOINT).unlink(missing_ok=True)
     try:
         engine = FlowerEngine(grid, training.terms(), training.conduct())
         log.info("training on %d sites: %s", len(engine.names), ", ".join(engine.names))
-        for note in engine.encoding.notes:
+        for note in engine.notes:
             log.info("note: %s", note)
         with closing(engine):
             options = training.fit_options(engine.encoding, float(engine.masses.sum()))
@@ -72,16 +72,13 @@ def train(grid: Grid, training: Training) -> Fitted:
 
 def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitted:
     """The same steps as `prepare` and `fit_model`, with rows that stay at their sites."""
-    width = len(engine.encoding.feature_names)
-    check_fit(options, width)
-    moments = None
-    if options.needs_moments:
-        engine.set_up(options.loss)
-        moments = engine.moments(with_target=options.is_regression)
-    is_sparse = not engine.encoding.columns
-    scaling = scaling_from(moments, options, width, is_sparse=is_sparse)
-    engine.set_up(options.loss, scaling)
+    check_fit(options, len(engine.encoding.feature_names))
     folder = training.folder()
+    if training.resume and folder is not None:
+        scaling = _scaling_of_old(engine, options, folder)
+    else:
+        scaling = _scaling_of_new(engine, options, folder)
+    engine.set_up(options.loss, scaling)
     result = run_on(
         engine,
         algorithm_for(engine.shape[0], training.sparsity, options),
@@ -93,6 +90,29 @@ def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitte
         on_round=_told_by(training.rounds),
     )
     return Fitted.of(result, scaling)
+
+
+def _scaling_of_new(engine: FlowerEngine, options: FitOptions, folder: Path | None) -> Scaling:
+    """Have sites tell their moments, and keep what comes of it."""
+    moments = None
+    if options.needs_moments:
+        engine.set_up(options.loss)
+        moments = engine.moments(with_target=options.is_regression)
+    is_sparse = not engine.encoding.columns
+    width = len(engine.encoding.feature_names)
+    scaling = scaling_from(moments, options, width, is_sparse=is_sparse)
+    if folder is not None:  # only now is it sure that there is something new
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+        Beginning(engine.names, engine.setup_for(options.loss, scaling)).save(folder)
+    return scaling
+
+
+def _scaling_of_old(engine: FlowerEngine, options: FitOptions, folder: Path) -> Scaling:
+    """The one that an interrupted run began with."""
+    beginning = Beginning.load(folder)
+    beginning.check(engine.names, engine.setup_for(options.loss, None))
+    assert beginning.setup.scaling is not None
+    return beginning.setup.scaling
 
 
 def _told_by(rounds: int) -> Callable[[Record], None]:

@@ -7,6 +7,7 @@ when the site may not know it yet.
 
 import hashlib
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from fedsparse.fitting import Scaling
 from fedsparse.losses import LOSSES, Loss
 
 _DIGEST_SIZE = 16
+_LONGEST_REASON = 500
+_MOST_BYTES = 2**50
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +208,12 @@ def from_bytes(message: bytes) -> Payload:
         case {"say": "described", "told": dict(told)}, []:
             return Described(told)
         case {"say": "answered", "crossed": [int(down), int(up)]}, [answer]:
-            return Answered(answer, (max(down, 0), max(up, 0)))
+            is_likely = 0 <= down < _MOST_BYTES and 0 <= up < _MOST_BYTES
+            return Answered(answer, (down, up) if is_likely else None)
         case {"say": "answered"}, [answer]:
             return Answered(answer)
         case {"say": "refused", "reason": str(reason)}, []:
-            return Refused(reason)
+            return Refused(shorten(reason, _LONGEST_REASON, placeholder=" …"))
         case {"say": "setup needed"}, []:
             return SetupNeeded()
     raise WireError("The message says nothing that is known.")

@@ -28,7 +28,7 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
         What the sites told, by node, in the order of their names.
     """
     began = time.monotonic()
-    call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))))
+    call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))), conduct.round_seconds)
     for _ in pauses():
         call.look()
         waited = time.monotonic() - began
@@ -46,23 +46,32 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
 class _Call:
     """Who has been greeted and what they said."""
 
-    def __init__(self, mailbox: Mailbox, hello: bytes) -> None:
+    def __init__(self, mailbox: Mailbox, hello: bytes, patience: float) -> None:
         self._mailbox = mailbox
         self._hello = hello
-        self._greeted: set[int] = set()
+        self._patience = patience
+        self._greeted: dict[int, float] = {}
         self.silent: dict[str, int] = {}
         self.present: dict[int, Told] = {}
         self.refusals: list[str] = []
 
     def look(self) -> None:
-        """Greet those who are new, and hear what others reply."""
+        """Greet those who are new or have been silent for long, and hear what others reply."""
         registered = self._mailbox.nodes()
-        new = sorted(registered.keys() - self._greeted)
+        now = time.monotonic()
+        silent = set(self.silent.values())
+        new = [node for node in sorted(registered) if self._is_due(node, node in silent, now)]
         posted = self._mailbox.post(dict.fromkeys(new, self._hello), "hello")
-        self._greeted |= posted.keys()
+        self._greeted |= dict.fromkeys(posted, now)
         self.silent |= {identity: node for node, identity in posted.items()}
         for identity, reply in self._mailbox.replies(self.silent).items():
             node = self.silent.pop(identity)
+            if isinstance(reply, Failure) and reply.is_lost:  # it may have been started anew
+                log.warning("a site did not get the message: %s", reply.reason)
+                self._greeted.pop(node, None)
+                continue
+            if node in self.present:
+                continue  # greeted twice
             try:
                 self.present[node] = _told(reply, registered.get(node, ""))
                 own = self.present[node].description
@@ -70,6 +79,10 @@ class _Call:
             except FederationError as error:
                 log.warning("a site does not take part: %s", error)
                 self.refusals.append(str(error))
+
+    def _is_due(self, node: int, is_silent: bool, now: float) -> bool:
+        greeted = self._greeted.get(node)
+        return greeted is None or (is_silent and now - greeted > self._patience)
 
 
 def _check_number(call: _Call, conduct: Conduct) -> None:
@@ -83,9 +96,10 @@ def _check_number(call: _Call, conduct: Conduct) -> None:
         )
     if count < conduct.fewest:
         said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
+        advice = "see to those that refused" if call.refusals else "start the others"
         raise FederationError(
-            f"{conduct.sites} sites were expected and {count} came: {there}{said}; "
-            "start the others or lower --sites"
+            f"{conduct.sites} sites were expected and {count} came: {there}{said}; {advice}, or "
+            "lower --sites"
         )
 
 

@@ -34,7 +34,7 @@ def summarize(
         candidates=len(engine.encoding.feature_names),
         history=history_of(fitted.result.records),
         settings=settings,
-        notes=(*engine.encoding.notes, *([DIVERGED] if fitted.result.diverged else [])),
+        notes=(*engine.notes, *([DIVERGED] if fitted.result.diverged else [])),
     )
 
 

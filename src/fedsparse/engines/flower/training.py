@@ -3,18 +3,26 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
 from fedsparse.engines.flower.agreement import Terms
 from fedsparse.engines.flower.conduct import Conduct, IfAbsent
 from fedsparse.errors import OptionError
 from fedsparse.fitting import FitOptions, loss_for
-from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables import Encoding, NumberedEncoding, Roles
 from fedsparse.tables.agreement import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
+from fedsparse.tables.roles import check_roles
 
 Count = Annotated[int, Field(ge=1)]
 Method = Literal["auto", "FedSplice", "FedIterHT", "FedHT", "DistributedIHT"]
@@ -40,7 +48,7 @@ class Training(BaseModel):
     (('name',), 5)
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     sparsity: Count
     """τ, the intercept not counted."""
@@ -81,6 +89,20 @@ class Training(BaseModel):
     """Folder for the results; nothing is written without one."""
     resume: bool = False
 
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        """Refuse options that the method would not heed."""
+        if self.method in ("auto", "FedSplice"):
+            unheeded = ["local_steps", "step_size", "batch_size", "server_step"]
+            unheeded += ["weights"] if self.method == "auto" else []
+        else:
+            unheeded = ["local_steps"] if self.method == "DistributedIHT" else []
+        for name in unheeded:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} means nothing with --method {self.method}")
+        return self
+
     @classmethod
     def from_run_config(cls, config: Mapping[str, Any]) -> "Training":
         """Read Flower's run configuration; an OptionError names what is wrong."""
@@ -88,6 +110,9 @@ class Training(BaseModel):
             return cls.model_validate({name.replace("-", "_"): config[name] for name in config})
         except ValidationError as error:
             first = error.errors()[0]
+            if not first["loc"]:
+                problem = first["msg"].removeprefix("Value error, ")
+                raise OptionError(f"{problem}; leave it out") from None
             name = ".".join(str(part) for part in first["loc"]).replace("_", "-")
             raise OptionError(f"{name}: {first['msg'].lower()}; correct it") from None
 
@@ -100,6 +125,7 @@ class Training(BaseModel):
 
     def terms(self) -> Terms:
         """On which terms the sites' tables are put together."""
+        check_roles(Roles(drop=self.drop, categories=self.category, keep=self.keep))
         return Terms(
             task=self.task,
             drop=self.drop,

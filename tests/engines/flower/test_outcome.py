@@ -1,0 +1,115 @@
+"""A training run from roll call to files, resumed and repeated; nodes live in this process."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from fedsparse.codec import decode_request
+from fedsparse.engines.flower import mailbox
+from fedsparse.engines.flower.outcome import CHECKPOINT, train
+from fedsparse.engines.flower.payloads import Ask, from_bytes
+from fedsparse.engines.flower.policy import Policy
+from fedsparse.engines.flower.site import Site
+from fedsparse.engines.flower.tables import NamedTable
+from fedsparse.engines.flower.training import Training
+from fedsparse.errors import CheckpointError, FederationError
+from fedsparse.models import FitSummary
+from fedsparse.requests import ColumnMoments
+from tests.engines.flower.grids import TARGET, Nodes, answering
+
+NAMES = ("aachen", "bari", "cork")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    monkeypatch.setattr(mailbox, "SHORTEST_PAUSE", 0.001)
+
+
+def site_named(name, shift=0.0):
+    random = np.random.default_rng(len(name))
+    rows = random.standard_normal((20, 5))
+    columns = {f"gene {place}": column for place, column in enumerate(rows.T)}
+    outcome = 50.0 + shift + rows @ [2.0, 0.0, -1.0, 0.0, 0.0] + random.standard_normal(20)
+    return Site(name, NamedTable(pl.DataFrame({**columns, TARGET: outcome}), TARGET), Policy(), 1)
+
+
+def grid_of(names=NAMES, **others):
+    """Sites by name; ``others`` replace what some of them reply with."""
+    sites = {name: answering(site_named(name)) for name in names} | others
+    return Nodes(dict(enumerate(sites.values(), start=1)))
+
+
+def training_to(out, **options):
+    return Training(
+        sparsity=2, sites=3, min_sites=2, rounds=6, method="FedIterHT", step_size=0.05,
+        evaluate_every=1, round_seconds=0.3, longest_wait=1.0, out=str(out), **options,
+    )  # fmt: skip
+
+
+def dying(name, after):
+    """A site that answers some messages and then no more."""
+    site, count = site_named(name), iter(range(after))
+    return lambda payload: None if next(count, None) is None else site.reply(payload, 1)
+
+
+def silent_about_moments(name):
+    site = site_named(name)
+
+    def reply(payload):
+        said = from_bytes(payload)
+        is_moments = isinstance(said, Ask) and isinstance(
+            decode_request(said.request, (6,)), ColumnMoments
+        )
+        return None if is_moments else site.reply(payload, 1)
+
+    return reply
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """The folder of a run whose sites fell silent after some rounds."""
+    grid = grid_of(aachen=dying("aachen", 9), bari=dying("bari", 9))
+    with pytest.raises(FederationError, match="needed answered"):
+        train(grid, training_to(tmp_path / "run"))
+    assert (tmp_path / "run" / CHECKPOINT).exists()
+    return tmp_path / "run"
+
+
+def test_a_resumed_run_ends_with_the_model_of_an_uninterrupted_one(interrupted, tmp_path):
+    whole = train(grid_of(), training_to(tmp_path / "whole"))
+    resumed = train(grid_of(), training_to(interrupted, resume=True))
+    assert resumed.coefficients.tobytes() == whole.coefficients.tobytes()
+    assert resumed.intercept.tobytes() == whole.intercept.tobytes()
+
+
+def test_a_resumed_run_scales_as_the_first_whoever_is_silent_now(interrupted, tmp_path):
+    whole = train(grid_of(), training_to(tmp_path / "whole"))
+    grid = grid_of(cork=silent_about_moments("cork"))
+    resumed = train(grid, training_to(interrupted, resume=True))
+    assert resumed.coefficients.tobytes() == whole.coefficients.tobytes()
+
+
+def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
+    with pytest.raises(
+        CheckpointError,
+        match="began with aachen, bari and cork, and now there are aachen and bari; start those",
+    ):
+        train(grid_of(NAMES[:2]), training_to(interrupted, resume=True))
+    assert (interrupted / CHECKPOINT).exists()
+
+
+def test_other_options_are_told_when_a_run_is_resumed(interrupted):
+    with pytest.raises(CheckpointError, match="options are not those that the run began with"):
+        train(grid_of(), training_to(interrupted, resume=True, drop=("gene 4",)))
+
+
+def test_a_new_run_that_finds_no_sites_loses_nothing(interrupted):
+    with pytest.raises(FederationError, match="3 sites were expected and 1 came"):
+        train(grid_of(NAMES[:1]), training_to(interrupted))
+    assert (interrupted / CHECKPOINT).exists()
+
+
+def test_a_report_says_whose_features_did_not_count_for_the_scales(tmp_path):
+    grid = grid_of(cork=silent_about_moments("cork"))
+    train(grid, training_to(tmp_path))
+    assert "Features were scaled without cork." in FitSummary.load(tmp_path / "fit.json").notes
