@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from fedsparse.codec import encode_answer
-from fedsparse.engines.flower.connection import serve
 from fedsparse.engines.flower.folder import SiteFolder
-from fedsparse.engines.flower.line import Access
 from fedsparse.engines.flower.payloads import Answered, from_bytes, to_bytes
-from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import open_table
+from fedsparse.engines.flower.sites.connection import serve
+from fedsparse.engines.flower.sites.line import Access
+from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import open_table
 from fedsparse.stacks import DenseStack
 
 HEALTHY_ANSWERS = 6

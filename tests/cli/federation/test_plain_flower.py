@@ -11,9 +11,9 @@ import pytest
 
 import fedsparse as fs
 from fedsparse.engines.flower.demonstration import free_port, wait_for_port
-from fedsparse.engines.flower.submission import write_app
-from fedsparse.engines.flower.superlink import flower_environment
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server.submission import write_app
+from fedsparse.engines.flower.server.superlink import flower_environment
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.fitting import FitOptions, loss_for
 from fedsparse.models import Model
 from tests.cli.federation.federations import (

@@ -8,9 +8,9 @@ from flwr.serverapp import Grid
 from scipy import sparse
 
 from fedsparse.engines.flower.messages import content_of, payload_of
-from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import NamedTable, NumberedTable
+from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable
 
 TARGET = "outcome"
 

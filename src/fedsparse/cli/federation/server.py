@@ -33,7 +33,7 @@ def server(
     need_flower()
     from fedsparse.engines.flower.folder import ServerFolder
     from fedsparse.engines.flower.logs import show_log
-    from fedsparse.engines.flower.superlink import Door, run_superlink
+    from fedsparse.engines.flower.server.superlink import Door, run_superlink
 
     place = ServerFolder(folder)
     if insecure:

@@ -13,7 +13,7 @@ from fedsparse.cli.federation.flower import DEFAULT_PORT, need_flower, warn_inse
 from fedsparse.errors import OptionError
 
 if TYPE_CHECKING:
-    from fedsparse.engines.flower.line import Access
+    from fedsparse.engines.flower.sites.line import Access
 
 
 def site(
@@ -50,11 +50,11 @@ def site(
     """
     need_flower()
     from fedsparse.clients.workers import available_threads
-    from fedsparse.engines.flower.connection import serve
     from fedsparse.engines.flower.logs import show_log
-    from fedsparse.engines.flower.policy import Policy, read_policy
-    from fedsparse.engines.flower.site import Site
-    from fedsparse.engines.flower.tables import open_table
+    from fedsparse.engines.flower.sites.connection import serve
+    from fedsparse.engines.flower.sites.policy import Policy, read_policy
+    from fedsparse.engines.flower.sites.site import Site
+    from fedsparse.engines.flower.sites.tables import open_table
 
     if not math.isfinite(patience) or not math.isfinite(poll):
         raise OptionError("--patience and --poll are numbers of seconds; correct them")
@@ -71,7 +71,7 @@ def site(
 
 def _access(server: str, keys: Path | None, insecure: bool) -> "Access":
     from fedsparse.engines.flower.folder import SiteFolder
-    from fedsparse.engines.flower.line import Access
+    from fedsparse.engines.flower.sites.line import Access
 
     address = _address(server)
     if insecure:

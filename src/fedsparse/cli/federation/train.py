@@ -106,8 +106,8 @@ def train(
     """
     need_flower()
     from fedsparse.engines.flower.folder import ServerFolder
-    from fedsparse.engines.flower.submission import Address, submit
-    from fedsparse.engines.flower.training import Training
+    from fedsparse.engines.flower.server.submission import Address, submit
+    from fedsparse.engines.flower.server.training import Training
     from fedsparse.models import FitSummary
 
     options = {
@@ -133,7 +133,7 @@ def train(
 
 def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     """Refuse to lose what an earlier run left behind, finished or not."""
-    from fedsparse.engines.flower.outcome import CHECKPOINT
+    from fedsparse.engines.flower.server.outcome import CHECKPOINT
 
     checkpoint = out / CHECKPOINT
     if resume:

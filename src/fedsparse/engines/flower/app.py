@@ -15,12 +15,12 @@ from flwr.serverapp import Grid, ServerApp
 from fedsparse.clients.workers import available_threads
 from fedsparse.engines.flower.logs import show_log
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
-from fedsparse.engines.flower.outcome import train
 from fedsparse.engines.flower.payloads import Refused, to_bytes
-from fedsparse.engines.flower.policy import Policy, read_policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import open_table
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server.outcome import train
+from fedsparse.engines.flower.server.training import Training
+from fedsparse.engines.flower.sites.policy import Policy, read_policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import open_table
 from fedsparse.errors import DataError, OptionError
 
 log = logging.getLogger("fedsparse.federation")

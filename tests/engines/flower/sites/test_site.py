@@ -25,9 +25,9 @@ from fedsparse.engines.flower.payloads import (
     from_bytes,
     to_bytes,
 )
-from fedsparse.engines.flower.policy import Policy, read_policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import NamedTable, NumberedTable, open_table
+from fedsparse.engines.flower.sites.policy import Policy, read_policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable, open_table
 from fedsparse.errors import DataError, OptionError
 from fedsparse.fitting import Scaling
 

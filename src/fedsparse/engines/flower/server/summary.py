@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from fedsparse.engines.flower.engine import FlowerEngine, Member
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server.engine import FlowerEngine, Member
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.fitting import FitOptions, Fitted
 from fedsparse.models import FitSummary
 from fedsparse.models.building import build_model, history_of, per_class

@@ -13,14 +13,15 @@ from scipy import sparse
 import fedsparse as fs
 from fedsparse.codec import encode_answer
 from fedsparse.data.moments import federated_moments
-from fedsparse.engines.flower import mailbox, payloads
-from fedsparse.engines.flower.agreement import Terms
-from fedsparse.engines.flower.conduct import Conduct
-from fedsparse.engines.flower.engine import FlowerEngine
+from fedsparse.engines.flower import payloads
 from fedsparse.engines.flower.payloads import Answered, Ask
-from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import NamedTable
+from fedsparse.engines.flower.server import mailbox
+from fedsparse.engines.flower.server.agreement import Terms
+from fedsparse.engines.flower.server.conduct import Conduct
+from fedsparse.engines.flower.server.engine import FlowerEngine
+from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import FederationError
 from fedsparse.run import run_on
 from fedsparse.stacks import DenseStack

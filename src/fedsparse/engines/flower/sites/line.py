@@ -55,7 +55,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, payload_in
-from fedsparse.engines.flower.meter import SocketMeter
+from fedsparse.engines.flower.sites.meter import SocketMeter
 from fedsparse.errors import OptionError
 
 log = logging.getLogger("fedsparse.federation")

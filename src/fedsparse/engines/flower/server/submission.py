@@ -13,8 +13,8 @@ from typing import Any
 
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.logs import LINE
-from fedsparse.engines.flower.superlink import flower_environment
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server.superlink import flower_environment
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.version import __version__

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedsparse.engines.flower.tables import Told, Wishes
+from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
 from fedsparse.tables.agreement import MINIMUM_ROWS, lacking_targets, negotiate
@@ -46,7 +46,7 @@ def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
     Examples
     --------
     >>> import polars as pl
-    >>> from fedsparse.engines.flower.tables import NamedTable
+    >>> from fedsparse.engines.flower.sites.tables import NamedTable
     >>> bari = NamedTable(pl.DataFrame({"age": [61, 47], "dose": [3, 4], "days": [9, 8]}), "days")
     >>> york = NamedTable(pl.DataFrame({"age": [55, 70], "days": [7, 5]}), "days")
     >>> told = [bari.describe("bari", Wishes()), york.describe("york", Wishes())]

@@ -25,8 +25,8 @@ from fedsparse.engines.flower.payloads import (
     from_bytes,
     to_bytes,
 )
-from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.tables import SiteTable, Told, Wishes
+from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.engines.flower.sites.tables import SiteTable, Told, Wishes
 from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.tables import SiteDescription
 from fedsparse.wire import MAX_LENGTH
@@ -53,7 +53,7 @@ class Site:
     Examples
     --------
     >>> import polars as pl
-    >>> from fedsparse.engines.flower.tables import NamedTable
+    >>> from fedsparse.engines.flower.sites.tables import NamedTable
     >>> table = NamedTable(pl.DataFrame({"age": range(6), "days": range(6)}), "days")
     >>> site = Site("bari", table, Policy(), threads=1)
     >>> from_bytes(site.reply(to_bytes(Hello({})), run=1)).told["description"]["rows"]

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 
 from fedsparse.codec import decode_request
-from fedsparse.engines.flower import mailbox
-from fedsparse.engines.flower.outcome import CHECKPOINT, train
 from fedsparse.engines.flower.payloads import Ask, from_bytes
-from fedsparse.engines.flower.policy import Policy
-from fedsparse.engines.flower.site import Site
-from fedsparse.engines.flower.tables import NamedTable
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server import mailbox
+from fedsparse.engines.flower.server.outcome import CHECKPOINT, train
+from fedsparse.engines.flower.server.training import Training
+from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.engines.flower.sites.site import Site
+from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError
 from fedsparse.models import FitSummary
 from fedsparse.requests import ColumnMoments

@@ -13,9 +13,6 @@ from fedsparse.arrays import Int64Array
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
 from fedsparse.data.moments import Moments, merged
 from fedsparse.engines.base import Engine
-from fedsparse.engines.flower.agreement import Terms, agree
-from fedsparse.engines.flower.conduct import Conduct
-from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.payloads import (
     Answered,
     Ask,
@@ -26,7 +23,10 @@ from fedsparse.engines.flower.payloads import (
     from_bytes,
     to_bytes,
 )
-from fedsparse.engines.flower.roll_call import roll_call
+from fedsparse.engines.flower.server.agreement import Terms, agree
+from fedsparse.engines.flower.server.conduct import Conduct
+from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
+from fedsparse.engines.flower.server.roll_call import roll_call
 from fedsparse.errors import FederationError
 from fedsparse.fitting import Scaling
 from fedsparse.losses import Loss, coefficient_shape

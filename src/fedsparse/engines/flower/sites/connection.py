@@ -10,9 +10,9 @@ import httpx
 from flwr.app import Error, Message
 from flwr.common.constant import ErrorCode
 
-from fedsparse.engines.flower.line import LINE_ERRORS, Access, Line, keys_of, open_line
 from fedsparse.engines.flower.messages import content_of
-from fedsparse.engines.flower.site import Site
+from fedsparse.engines.flower.sites.line import LINE_ERRORS, Access, Line, keys_of, open_line
+from fedsparse.engines.flower.sites.site import Site
 from fedsparse.errors import FederationError
 
 log = logging.getLogger("fedsparse.federation")

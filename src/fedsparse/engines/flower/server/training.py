@@ -15,8 +15,8 @@ from pydantic import (
 )
 
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
-from fedsparse.engines.flower.agreement import Terms
-from fedsparse.engines.flower.conduct import Conduct, IfAbsent
+from fedsparse.engines.flower.server.agreement import Terms
+from fedsparse.engines.flower.server.conduct import Conduct, IfAbsent
 from fedsparse.errors import OptionError
 from fedsparse.fitting import FitOptions, loss_for
 from fedsparse.tables import Encoding, NumberedEncoding, Roles

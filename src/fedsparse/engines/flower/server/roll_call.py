@@ -6,10 +6,10 @@ import time
 from pydantic import ValidationError
 
 from fedsparse.codec import WireError
-from fedsparse.engines.flower.conduct import Conduct
-from fedsparse.engines.flower.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.payloads import Described, Hello, Refused, from_bytes, to_bytes
-from fedsparse.engines.flower.tables import Told, Wishes
+from fedsparse.engines.flower.server.conduct import Conduct
+from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
+from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
 
 log = logging.getLogger("fedsparse.federation")

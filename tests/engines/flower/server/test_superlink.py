@@ -5,7 +5,12 @@ import asyncio
 import pytest
 
 from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.superlink import Door, LocalControl, _arguments, flower_environment
+from fedsparse.engines.flower.server.superlink import (
+    Door,
+    LocalControl,
+    _arguments,
+    flower_environment,
+)
 
 SERVER = ("192.0.2.2", 8443)
 REQUESTS = [

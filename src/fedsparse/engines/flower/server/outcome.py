@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.engines.flower.beginning import Beginning
-from fedsparse.engines.flower.engine import FlowerEngine
-from fedsparse.engines.flower.summary import summarize
-from fedsparse.engines.flower.training import Training
+from fedsparse.engines.flower.server.beginning import Beginning
+from fedsparse.engines.flower.server.engine import FlowerEngine
+from fedsparse.engines.flower.server.summary import summarize
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import (
     CheckpointError,
     DataError,
