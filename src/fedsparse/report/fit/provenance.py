@@ -41,8 +41,11 @@ def provenance_sections(summary: FitSummary) -> list[Section]:
     made: list[Part] = [Settings({name: text for name, text in facts.items() if text})]
     if summary.settings:
         made += [Subheading("Settings"), Settings(summary.settings)]
+    words = dict(GLOSSARY)
+    if summary.selection is None and summary.evaluation is None:
+        del words["Cross-validation"]
     return [
-        Section("Words on this page", [Settings(GLOSSARY)]),
+        Section("Words on this page", [Settings(words)]),
         Section("How this was made", made),
     ]
 
