@@ -190,11 +190,12 @@ def _print_features(summary: "FitSummary") -> None:
     if summary.stability is not None:
         frequencies = {each.feature: each.frequency for each in summary.stability.features}
     is_one = model.task != "multiclass"
+    has_scales = summary.settings.get("standardized") != "no" or not is_one
     rows = [
         [
             feature.name,
             *(shown(value) for value in feature.coefficients if is_one),
-            *(shown(value * feature.scale) for value in feature.coefficients),
+            *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
@@ -203,7 +204,7 @@ def _print_features(summary: "FitSummary") -> None:
     headings = [
         "feature",
         *(["coefficient"] if is_one else []),
-        *(f"per SD{label}" for label in labels),
+        *(f"per SD{label}" for label in labels if has_scales),
         *(["found again"] if frequencies else []),
     ]
     count = len(model.features)

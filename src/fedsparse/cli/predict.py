@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fedsparse.models import Model
 
-ModelFile = Annotated[Path, typer.Argument(help="model.json from `fedsparse fit`.")]
+ModelFile = Annotated[Path, typer.Argument(help="model.json from `fit` or `federation train`.")]
 
 
 def predict(

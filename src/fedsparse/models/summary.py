@@ -24,6 +24,8 @@ class SiteCount(Part):
     """What crossed the site's sockets, by its own count."""
     took_part: str | None = None
     """To which end it did, in words, if it was on a network."""
+    has_counted: bool = True
+    """Whether the model learnt anything from its rows."""
 
 
 class RoundRecord(Part):

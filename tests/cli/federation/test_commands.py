@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -52,6 +53,14 @@ class TestServer:
         done = federation("server", tmp_path)
         assert done.returncode == 2
         assert_one_line(done.stderr, "make keys with 'fedsparse federation keys'")
+
+    def test_names_a_port_that_is_taken(self, tmp_path):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            done = federation("server", tmp_path, "--insecure", "--port", port)
+        assert done.returncode == 2
+        last = done.stderr.splitlines(keepends=True)[-1]
+        assert_one_line(last, f"cannot listen at 127.0.0.1, port {port}")
 
 
 class TestSite:

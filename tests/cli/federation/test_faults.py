@@ -1,5 +1,6 @@
 """Sites and servers that die, hang, lie or are not who they say they are: real processes."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -78,7 +79,23 @@ def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
     assert "killed is absent: no answer within 4 s" in run.text
     assert "round 8 of at most 8" in run.text
     ends = [site.took_part for site in run.summary.sites]
-    assert ends == ["to the end", "to the end", "absent at the end"]
+    assert ends[:2] == ["to the end", "to the end"]
+    assert re.fullmatch(r"absent at the end, \d answers? missing", ends[2])
+
+
+def test_a_run_whose_follower_is_gone_keeps_its_folder_and_one_told_to_end_stops(federation):
+    run = start(federation, sites=2, out="orphan")
+    run.until("round 1 of at most 40")
+    run.process.kill()
+    run.finish()
+    second = start(federation, sites=2, out="orphan")
+    assert second.finish() == 2
+    assert "another run is still writing to" in second.lines[-1]
+    third = start(federation, sites=2, out="ended")
+    third.until("round 1 of at most 40")
+    third.process.send_signal(signal.SIGTERM)
+    assert third.finish() == 130, third.text
+    assert "go on with --resume" in third.lines[-2]
 
 
 def test_a_site_that_hangs_is_left_out_and_comes_back(federation, add):
@@ -146,7 +163,7 @@ def test_a_site_whose_key_is_not_registered_is_refused(federation, tmp_path):
     keys = federation.folder.package_of("stranger")
     done = site_alone(federation, keys, "stranger", "--patience", "1")
     assert done.returncode == 2
-    assert done.stderr.startswith("fedsparse: the server does not know stranger (")
+    assert done.stderr.startswith("fedsparse: the server does not let stranger in (")
     assert "have its administrator register the key" in done.stderr
     for path in federation.folder.public_keys.glob("stranger.*"):
         path.unlink()

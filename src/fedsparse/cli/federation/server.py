@@ -1,5 +1,6 @@
 """``fedsparse federation server``: where sites connect."""
 
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from fedsparse.cli.federation.flower import (
     need_flower,
     warn_insecure,
 )
+from fedsparse.errors import OptionError
 
 
 def server(
@@ -42,4 +44,17 @@ def server(
         place.check()
     show_log()
     listen = host or ("127.0.0.1" if insecure else "0.0.0.0")
+    _check_port(listen, port)
     run_superlink(place, Door(listen, port, insecure))
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse an address at which nobody can listen: Flower says so in a long traceback."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise OptionError(
+            f"the server cannot listen at {host}, port {port} ({error.strerror}); choose another "
+            "with --port or --host"
+        ) from None

@@ -133,8 +133,14 @@ def train(
 
 def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     """Refuse to lose what an earlier run left behind, finished or not."""
-    from fedsparse.engines.flower.server.outcome import CHECKPOINT
+    from fedsparse.engines.flower.server.outcome import CHECKPOINT, LOCK
+    from fedsparse.files import is_locked
 
+    if is_locked(out / LOCK):
+        raise OptionError(
+            f"another run is still writing to {out}; wait for its end, end it by restarting the "
+            "server, or choose another folder with --out"
+        )
     checkpoint = out / CHECKPOINT
     if resume:
         if not checkpoint.is_file():

@@ -56,8 +56,9 @@ def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
 
 
 def _effort(summary: FitSummary) -> str:
-    sites = counted(len(summary.sites), "site")
-    rows = counted(sum(site.rows for site in summary.sites), "row")
+    learnt_from = [site for site in summary.sites if site.has_counted]
+    sites = counted(len(learnt_from), "site")
+    rows = counted(sum(site.rows for site in learnt_from), "row")
     effort = f"learnt from {sites} ({rows})"
     if summary.history:
         effort += f" in {counted(summary.history[-1].round, 'round')}"

@@ -16,7 +16,7 @@ MOST_CLASSES = 12
 BYTES = (
     "Sent to and by a site: the content of its messages. In brackets, what crossed its network "
     "connection by its own count, with all that carries the messages; looking for messages while "
-    "there are none is left out."
+    "there are none is left out. The amount told with the rounds is that of the vectors alone."
 )
 
 

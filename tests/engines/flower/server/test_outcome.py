@@ -7,12 +7,13 @@ import pytest
 from fedsparse.codec import decode_request
 from fedsparse.engines.flower.payloads import Ask, from_bytes
 from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.outcome import CHECKPOINT, train
+from fedsparse.engines.flower.server.outcome import CHECKPOINT, LOCK, train
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError
+from fedsparse.files import locked
 from fedsparse.models import FitSummary
 from fedsparse.requests import ColumnMoments
 from tests.engines.flower.grids import TARGET, Nodes, answering
@@ -41,8 +42,8 @@ def grid_of(names=NAMES, **others):
 
 def training_to(out, **options):
     return Training(
-        sparsity=2, sites=3, min_sites=2, rounds=6, method="FedIterHT", step_size=0.05,
-        evaluate_every=1, round_seconds=0.3, longest_wait=1.0, out=str(out), **options,
+        **{"sparsity": 2} | options, sites=3, min_sites=2, rounds=6, method="FedIterHT",
+        step_size=0.05, evaluate_every=1, round_seconds=0.3, longest_wait=1.0, out=str(out),
     )  # fmt: skip
 
 
@@ -98,9 +99,40 @@ def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
     assert (interrupted / CHECKPOINT).exists()
 
 
-def test_other_options_are_told_when_a_run_is_resumed(interrupted):
-    with pytest.raises(CheckpointError, match="options are not those that the run began with"):
-        train(grid_of(), training_to(interrupted, resume=True, drop=("gene 4",)))
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"sparsity": 3}, "began with --sparsity 2 and cannot go on with 3; say the same as then"),
+        ({"drop": ("gene 4",)}, 'began with --drop \\[\\] and cannot go on with \\["gene 4"\\]'),
+    ],
+)
+def test_other_options_are_told_when_a_run_is_resumed(interrupted, changes, told):
+    with pytest.raises(CheckpointError, match=told):
+        train(grid_of(), training_to(interrupted, resume=True, **changes))
+
+
+def test_other_tables_are_told_when_a_run_is_resumed(interrupted):
+    sites = []
+    for name in NAMES:
+        frame = site_named(name)._table.frame.rename({"gene 4": "gene 5"})
+        sites.append(Site(name, NamedTable(frame, TARGET), Policy(), 1))
+    grid = Nodes({place: answering(site) for place, site in enumerate(sites, start=1)})
+    with pytest.raises(CheckpointError, match="tables are not those that the run began with"):
+        train(grid, training_to(interrupted, resume=True))
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path):
+    with locked(tmp_path / LOCK), pytest.raises(FederationError, match="still writing to"):
+        train(grid_of(), training_to(tmp_path))
+
+
+def test_the_report_counts_only_rows_that_were_learnt_from(tmp_path):
+    shy = Site("cork", site_named("cork")._table, Policy(requests=("Evaluate",)), 1)
+    train(grid_of(cork=answering(shy)), training_to(tmp_path))
+    summary = FitSummary.load(tmp_path / "fit.json")
+    assert [site.has_counted for site in summary.sites] == [True, True, False]
+    assert "learnt from 2 sites (40 rows)" in (tmp_path / "report.html").read_text()
+    assert "train with --no-standardize" in summary.sites[2].took_part
 
 
 def test_a_new_run_that_finds_no_sites_loses_nothing(interrupted):

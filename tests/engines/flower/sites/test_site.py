@@ -70,7 +70,7 @@ REFUSED = {
     "a request that is not listed": (
         {"requests": ("Describe", "Evaluate")},
         fs.Gradient(X),
-        "its policy does not allow Gradient; use a method that does without",
+        "its policy does not allow Gradient; do without",
     ),
     "mini-batches of few rows": (
         {"smallest_samples": 5},

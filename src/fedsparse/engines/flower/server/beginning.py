@@ -6,6 +6,7 @@ from pathlib import Path
 from fedsparse.codec import WireError
 from fedsparse.codec.frame import packed, unpacked
 from fedsparse.engines.flower.payloads import Setup
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
 from fedsparse.tables.findings import joined
@@ -26,23 +27,27 @@ class Beginning:
         Names in order.
     setup
         What the first of them was told.
+    options
+        What the run was to learn, as `Training.what_is_learnt` has it.
 
     Examples
     --------
     >>> import tempfile
     >>> from fedsparse.losses import Logistic
     >>> folder = Path(tempfile.mkdtemp())
-    >>> Beginning(("bari",), Setup(Logistic(), {}, 0)).save(folder)
+    >>> Beginning(("bari",), Setup(Logistic(), {}, 0), {"sparsity": 5}).save(folder)
     >>> Beginning.load(folder).sites
     ('bari',)
     """
 
     sites: tuple[str, ...]
     setup: Setup
+    options: dict[str, str | int | float | bool]
 
     def save(self, folder: Path) -> None:
         """Write it into the folder of the results."""
-        written = packed({"sites": list(self.sites)}, [self.setup.to_bytes()])
+        header = {"sites": list(self.sites), "options": self.options}
+        written = packed(header, [self.setup.to_bytes()])
         write_atomically(folder / BEGINNING, written)
 
     @classmethod
@@ -51,12 +56,22 @@ class Beginning:
         path = folder / BEGINNING
         try:
             header, (setup,) = unpacked(path.read_bytes())
-            return cls(tuple(header["sites"]), Setup.from_bytes(setup))
+            return cls(tuple(header["sites"]), Setup.from_bytes(setup), dict(header["options"]))
         except (OSError, WireError, ValueError, KeyError, TypeError):
             raise CheckpointError(
                 f"{path} is missing or damaged, without which a run cannot go on; begin anew with "
                 "--overwrite"
             ) from None
+
+    def check_options(self, training: Training) -> None:
+        """Refuse to go on towards another model."""
+        for name, now in training.what_is_learnt().items():
+            before = self.options.get(name)
+            if before != now:
+                raise CheckpointError(
+                    f"the run began with --{name} {before} and cannot go on with {now}; say the "
+                    "same as then, or begin anew with --overwrite"
+                )
 
     def check(self, sites: tuple[str, ...], setup: Setup) -> None:
         """Refuse to go on with other sites or other tables."""
@@ -67,6 +82,6 @@ class Beginning:
             )
         if (setup.agreed, setup.loss) != (self.setup.agreed, self.setup.loss):
             raise CheckpointError(
-                "the sites' tables or the options are not those that the run began with; restore "
-                "them, or begin anew with --overwrite"
+                "the sites' tables are not those that the run began with; restore them, or begin "
+                "anew with --overwrite"
             )

@@ -30,7 +30,7 @@ from fedsparse.engines.flower.server.roll_call import roll_call
 from fedsparse.errors import FederationError
 from fedsparse.fitting import Scaling
 from fedsparse.losses import Loss, coefficient_shape
-from fedsparse.requests import ColumnMoments, Fields, Request
+from fedsparse.requests import ColumnMoments, Describe, Evaluate, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.cells import LARGEST
@@ -56,6 +56,8 @@ class Member:
         What it must know, and the digest that stands for it.
     knows_setup
         Whether it has been told.
+    answers, missed
+        Rounds in which it answered or did not; questions about f, l_i or moments are no rounds.
     pending
         Messages it has not replied to, each with the number of the question and when it was sent.
     is_absent
@@ -76,6 +78,8 @@ class Member:
     setup: bytes = b""
     session: str = ""
     knows_setup: bool = False
+    answers: int = 0
+    missed: int = 0
     pending: dict[str, tuple[int, float]] = field(default_factory=dict)
     is_absent: bool = False
     excluded: str | None = None
@@ -209,6 +213,10 @@ class FlowerEngine(Engine):
         self._questions += 1
         began = time.monotonic()
         answers = self._collect(request, asked)
+        if not isinstance(request, (ColumnMoments, Describe, Evaluate)):
+            for member in asked:
+                member.answers += member.place in answers
+                member.missed += member.place not in answers
         log.info(
             "%s: %d of %d sites answered in %.1f s",
             type(request).__name__, len(answers), len(asked), time.monotonic() - began,
@@ -220,6 +228,7 @@ class FlowerEngine(Engine):
         encoded = encode_request(request)
         answers: dict[int, Fields] = {}
         began = time.monotonic()
+        has_told = False
         for _ in pauses():
             missing = [m for m in asked if m.excluded is None and m.place not in answers]
             self._post(encoded, missing)
@@ -235,6 +244,11 @@ class FlowerEngine(Engine):
                     return answers
                 if waited > self._conduct.longest_wait:
                     return answers
+                if not has_told:
+                    names = joined([member.name for member in missing])
+                    left = self._conduct.longest_wait - waited
+                    log.info("waiting for %s, at most %.0f s more", names, left)
+                    has_told = True
         raise AssertionError  # pauses never end
 
     def _post(self, encoded: bytes, missing: Sequence[Member]) -> None:
@@ -327,9 +341,10 @@ class FlowerEngine(Engine):
             for member in asked
             if member.excluded is not None or member.is_absent
         ]
+        again = "train again" if isinstance(request, ColumnMoments) else "resume"
         raise FederationError(
             f"{count} of the {fewest} sites needed answered {type(request).__name__}; without an "
-            f"answer: {', '.join(reasons)}; see to them and resume, or lower --min-sites"
+            f"answer: {', '.join(reasons)}; see to them and {again}, or lower --min-sites"
         )
 
 

@@ -20,7 +20,7 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.files import locked, ready_folder, write_atomically
 from fedsparse.fitting import (
     FitOptions,
     Fitted,
@@ -36,6 +36,8 @@ log = logging.getLogger("fedsparse.federation")
 
 CHECKPOINT = "checkpoint.npz"
 OUTCOME = "outcome.json"
+LOCK = ".lock"
+"""Held by the run that writes into a folder."""
 
 KNOWN_ERRORS = (CheckpointError, DataError, FederationError, OptionError)
 
@@ -46,10 +48,20 @@ def train(grid: Grid, training: Training) -> Fitted:
     An error that a person can mend is written to ``outcome.json`` before it is raised.
     """
     folder = training.folder()
-    if folder is not None:
-        ready_folder(folder)
+    if folder is None:
+        return _train(grid, training, None)
+    ready_folder(folder)
+    with locked(folder / LOCK) as is_alone:
+        if not is_alone:
+            raise FederationError(f"another run is still writing to {folder}")
         (folder / OUTCOME).unlink(missing_ok=True)
+        return _train(grid, training, folder)
+
+
+def _train(grid: Grid, training: Training, folder: Path | None) -> Fitted:
     try:
+        if training.resume and folder is not None:
+            Beginning.load(folder).check_options(training)
         engine = FlowerEngine(grid, training.terms(), training.conduct())
         log.info("training on %d sites: %s", len(engine.names), ", ".join(engine.names))
         for note in engine.notes:
@@ -77,7 +89,7 @@ def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitte
     if training.resume and folder is not None:
         scaling = _scaling_of_old(engine, options, folder)
     else:
-        scaling = _scaling_of_new(engine, options, folder)
+        scaling = _scaling_of_new(engine, options, training)
     engine.set_up(options.loss, scaling)
     result = run_on(
         engine,
@@ -92,8 +104,9 @@ def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitte
     return Fitted.of(result, scaling)
 
 
-def _scaling_of_new(engine: FlowerEngine, options: FitOptions, folder: Path | None) -> Scaling:
+def _scaling_of_new(engine: FlowerEngine, options: FitOptions, training: Training) -> Scaling:
     """Have sites tell their moments, and keep what comes of it."""
+    folder = training.folder()
     moments = None
     if options.needs_moments:
         engine.set_up(options.loss)
@@ -103,7 +116,8 @@ def _scaling_of_new(engine: FlowerEngine, options: FitOptions, folder: Path | No
     scaling = scaling_from(moments, options, width, is_sparse=is_sparse)
     if folder is not None:  # only now is it sure that there is something new
         (folder / CHECKPOINT).unlink(missing_ok=True)
-        Beginning(engine.names, engine.setup_for(options.loss, scaling)).save(folder)
+        setup = engine.setup_for(options.loss, scaling)
+        Beginning(engine.names, setup, training.what_is_learnt()).save(folder)
     return scaling
 
 

@@ -11,10 +11,12 @@ from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
+from fedsparse.tables.findings import counted
 
 log = logging.getLogger("fedsparse.federation")
 
 _LONGEST_NAME = 100
+_QUIET_SECONDS = 5.0
 
 
 def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, Told]:
@@ -29,6 +31,7 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
     """
     began = time.monotonic()
     call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))), conduct.round_seconds)
+    has_told = False
     for _ in pauses():
         call.look()
         waited = time.monotonic() - began
@@ -37,6 +40,10 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
             break
         if waited > conduct.longest_wait:
             break
+        if waited > _QUIET_SECONDS and not has_told:
+            here = f"{len(call.present)} of {counted(conduct.sites, 'site')}"
+            log.info("%s here; waiting for more, at most %.0f s", here, conduct.longest_wait)
+            has_told = True
     in_order = sorted(call.present.items(), key=lambda entry: entry[1].description.site)
     _check_names([told.description.site for _, told in in_order])
     _check_number(call, conduct)
@@ -89,16 +96,19 @@ def _check_number(call: _Call, conduct: Conduct) -> None:
     sites = sorted(told.description.site for told in call.present.values())
     there = ", ".join(sites) or "none"
     count = len(call.present)
+    were = "was" if conduct.sites == 1 else "were"
     if count > conduct.sites:
         raise FederationError(
-            f"{conduct.sites} sites were expected and {count} came: {there}; say --sites {count}, "
+            f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}; say "
+            f"--sites {count}, "
             "or stop those that are not meant to take part"
         )
     if count < conduct.fewest:
         said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
         advice = "see to those that refused" if call.refusals else "start the others"
         raise FederationError(
-            f"{conduct.sites} sites were expected and {count} came: {there}{said}; {advice}, or "
+            f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}{said}; "
+            f"{advice}, or "
             "lower --sites"
         )
 

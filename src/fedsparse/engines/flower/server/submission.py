@@ -6,17 +6,20 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.logs import LINE
+from fedsparse.engines.flower.server.outcome import LOCK
 from fedsparse.engines.flower.server.superlink import flower_environment
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.files import is_locked, ready_folder, write_atomically
 from fedsparse.version import __version__
 
 FLOWER_LOG = "flower.log"
@@ -25,6 +28,7 @@ FLOWER_LOG = "flower.log"
 _CONNECTION = "fedsparse"
 _STARTED = re.compile(r"started run (\d+)")
 _STOP_SECONDS = 60.0
+_STOP_PAUSE = 0.2
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ def submit(
     try:
         run = _follow(process, results / FLOWER_LOG, tell)
     except _InterruptedError as interrupt:
-        _stop(interrupt.run, environment)
+        _stop(interrupt.run, environment, results / LOCK)
+        tell("The run is stopped. What it had reached is kept: go on with --resume.")
         raise KeyboardInterrupt from None
     finally:
         process.kill()
@@ -120,7 +125,7 @@ def _follow(process: "subprocess.Popen[str]", log: Path, tell: Callable[[str], N
     """Tell our lines, keep all of them; gives the run's number."""
     run = None
     assert process.stdout is not None
-    with open(log, "w", encoding="utf-8") as file:
+    with open(log, "w", encoding="utf-8") as file, _ends_as_interrupts():
         try:
             for line in process.stdout:
                 file.write(line)
@@ -133,6 +138,18 @@ def _follow(process: "subprocess.Popen[str]", log: Path, tell: Callable[[str], N
     return run
 
 
+@contextmanager
+def _ends_as_interrupts() -> Iterator[None]:
+    """A closed terminal or a request to end must not leave a run behind that nobody follows."""
+    numbers = (signal.SIGHUP, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
 class _InterruptedError(Exception):
     """A person stopped a run, which may have a number already."""
 
@@ -141,8 +158,8 @@ class _InterruptedError(Exception):
         self.run = run
 
 
-def _stop(run: str | None, environment: dict[str, str]) -> None:
-    """Have the server stop a run; a second interrupt must not leave it half done."""
+def _stop(run: str | None, environment: dict[str, str], lock: Path) -> None:
+    """Have the server stop a run, and see it end; another interrupt must not leave it half done."""
     if run is None:
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -151,6 +168,9 @@ def _stop(run: str | None, environment: dict[str, str]) -> None:
         subprocess.run(
             command, env=environment, capture_output=True, timeout=_STOP_SECONDS, check=False
         )
+        end = time.monotonic() + _STOP_SECONDS
+        while is_locked(lock) and time.monotonic() < end:
+            time.sleep(_STOP_PAUSE)
     except subprocess.TimeoutExpired:
         pass
     finally:

@@ -8,10 +8,17 @@ from fedsparse.fitting import FitOptions, Fitted
 from fedsparse.models import FitSummary
 from fedsparse.models.building import build_model, history_of, per_class
 from fedsparse.models.summary import SiteCount
+from fedsparse.tables.findings import counted
 
 DIVERGED = (
     "Training diverged, and the model is that of the last round before it did. Leave the step size "
     "out, so that one is chosen that suits all sites."
+)
+
+
+NOT_MEASURED = (
+    "How well the model predicts was not measured. Have sites try it on rows that it has not seen, "
+    "with “fedsparse evaluate”."
 )
 
 
@@ -34,13 +41,12 @@ def summarize(
         candidates=len(engine.encoding.feature_names),
         history=history_of(fitted.result.records),
         settings=settings,
-        notes=(*engine.notes, *([DIVERGED] if fitted.result.diverged else [])),
+        notes=(*engine.notes, *([DIVERGED] if fitted.result.diverged else []), NOT_MEASURED),
     )
 
 
 def _site(member: Member, *, is_classes: bool) -> SiteCount:
     target = member.description.target if is_classes else None
-    ended = "absent at the end" if member.is_absent else "to the end"
     return SiteCount(
         name=member.name,
         rows=member.description.rows,
@@ -49,8 +55,17 @@ def _site(member: Member, *, is_classes: bool) -> SiteCount:
         bytes_up=member.bytes_up,
         socket_down=member.socket_down,
         socket_up=member.socket_up,
-        took_part=f"excluded: {member.excluded}" if member.excluded is not None else ended,
+        took_part=_part_of(member),
+        has_counted=member.answers > 0,
     )
+
+
+def _part_of(member: Member) -> str:
+    """To which end a site took part."""
+    if member.excluded is not None:
+        return f"excluded: {member.excluded}"
+    ended = "absent at the end" if member.is_absent else "to the end"
+    return ended if member.missed == 0 else f"{ended}, {counted(member.missed, 'answer')} missing"
 
 
 def _settings(

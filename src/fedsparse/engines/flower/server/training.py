@@ -33,6 +33,10 @@ def _list(value: object) -> object:
     return json.loads(value) if isinstance(value, str) else value
 
 
+_CONDUCT = {
+    "sites", "rounds", "evaluate_every", "min_sites", "if_absent", "round_seconds", "longest_wait",
+    "data", "target", "title", "out", "resume",
+}  # fmt: skip
 Names = Annotated[tuple[str, ...], BeforeValidator(_list)]
 
 
@@ -121,6 +125,14 @@ class Training(BaseModel):
         return {
             name.replace("_", "-"): json.dumps(value) if isinstance(value, tuple) else value
             for name, value in self.model_dump().items()
+        }
+
+    def what_is_learnt(self) -> dict[str, str | int | float | bool]:
+        """The settings on which the model depends, and not who waits how long for whom."""
+        return {
+            name: value
+            for name, value in self.to_run_config().items()
+            if name.replace("-", "_") not in _CONDUCT
         }
 
     def terms(self) -> Terms:

@@ -22,6 +22,10 @@ LONGEST_REFUSAL = 90.0
 site for still connected after a crash, which Flower does for a minute."""
 
 _LONGEST_PAUSE = 10.0
+_UNKNOWN_OR_THERE = (
+    "its key is not registered, another process uses it, or the server takes the site for still "
+    "connected, up to a minute after a crash"
+)
 
 
 def serve(
@@ -56,8 +60,10 @@ def serve(
                         stop.wait(poll)
         except LINE_ERRORS as error:
             _give_up_if_hopeless(site, access, error, time.monotonic() - last_contact, patience)
-            what = "was not let in" if _is_refusal(error) else "lost the server"
-            log.warning("%s %s (%s); trying again", site.name, what, _told(error))
+            if _is_refusal(error):
+                log.warning("%s was not let in: %s; trying again", site.name, _UNKNOWN_OR_THERE)
+            else:
+                log.warning("%s lost the server (%s); trying again", site.name, _told(error))
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -81,8 +87,9 @@ def _give_up_if_hopeless(
         ) from None
     if _is_refusal(error) and seconds > min(LONGEST_REFUSAL, patience):
         raise FederationError(
-            f"the server does not know {site.name} ({_told(error)}); have its administrator "
-            f"register the key {access.key}"
+            f"the server does not let {site.name} in ({_told(error)}); have its administrator "
+            f"register the key {access.key} and restart the server, or end another process that "
+            "uses this key"
         ) from None
     if seconds > patience:
         raise FederationError(

@@ -23,6 +23,14 @@ from fedsparse.tables.findings import listed
 
 Count = Annotated[int, Field(ge=1)]
 
+_WAYS_OUT = {
+    "ColumnMoments": "train with --no-standardize, a regression also with --no-intercept",
+    "Curvature": "train with --method FedIterHT",
+    "Describe": "train with a --step-size",
+    "LocalSteps": "train with --method FedSplice",
+    "Slopes": "train with --method FedIterHT",
+}
+
 
 class Policy(BaseModel):
     """What a site answers; everything has a safe default.
@@ -102,7 +110,7 @@ class Policy(BaseModel):
         """Why a request is not answered on so many rows, or None."""
         name = type(request).__name__
         if name not in self.requests:
-            return f"its policy does not allow {name}; use a method that does without"
+            return f"its policy does not allow {name}; {_WAYS_OUT.get(name, 'do without')}"
         if rows < self.smallest_samples:
             return (
                 f"it has fewer rows than the {self.smallest_samples} its policy asks for; "

@@ -143,7 +143,16 @@ class Site:
         standing_out = self._table.standing_out(numbers, self._policy.smallest_samples)
         objection = self._policy.objection_to_telling(description, standing_out)
         if objection is not None:
+            self._log_rare_levels(description)
             raise FederationError(objection)
+
+    def _log_rare_levels(self, description: SiteDescription) -> None:
+        """Say here, and here alone, which levels they are."""
+        for column in description.columns:
+            for level, count in (column.levels or {}).items():
+                if count < self._policy.smallest_samples:
+                    rare = f'"{level}" of column "{column.name}"'
+                    log.warning("%s: %d rows have %s", self.name, count, rare)
 
     def _answer(self, ask: Ask, run: int, crossed: tuple[int, int] | None) -> Payload:
         if ask.setup is not None:
