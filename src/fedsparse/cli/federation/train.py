@@ -133,8 +133,8 @@ def train(
 
 def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     """Refuse to lose what an earlier run left behind, finished or not."""
-    from fedsparse.engines.flower.server.outcome import CHECKPOINT, LOCK
-    from fedsparse.files import is_locked
+    from fedsparse.engines.flower.server.lock import LOCK, is_locked
+    from fedsparse.engines.flower.server.outcome import CHECKPOINT
 
     if is_locked(out / LOCK):
         raise OptionError(

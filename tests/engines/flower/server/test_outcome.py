@@ -7,13 +7,13 @@ import pytest
 from fedsparse.codec import decode_request
 from fedsparse.engines.flower.payloads import Ask, from_bytes
 from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.outcome import CHECKPOINT, LOCK, train
+from fedsparse.engines.flower.server.lock import LOCK, locked
+from fedsparse.engines.flower.server.outcome import CHECKPOINT, train
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError
-from fedsparse.files import locked
 from fedsparse.models import FitSummary
 from fedsparse.requests import ColumnMoments
 from tests.engines.flower.grids import TARGET, Nodes, answering

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 
 from fedsparse.engines.flower.server.beginning import Beginning
 from fedsparse.engines.flower.server.engine import FlowerEngine
+from fedsparse.engines.flower.server.lock import LOCK, locked
 from fedsparse.engines.flower.server.summary import summarize
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import (
@@ -20,7 +21,7 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.files import locked, ready_folder, write_atomically
+from fedsparse.files import ready_folder, write_atomically
 from fedsparse.fitting import (
     FitOptions,
     Fitted,
@@ -36,8 +37,6 @@ log = logging.getLogger("fedsparse.federation")
 
 CHECKPOINT = "checkpoint.npz"
 OUTCOME = "outcome.json"
-LOCK = ".lock"
-"""Held by the run that writes into a folder."""
 
 KNOWN_ERRORS = (CheckpointError, DataError, FederationError, OptionError)
 

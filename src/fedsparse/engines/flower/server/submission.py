@@ -15,11 +15,11 @@ from typing import Any
 
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.logs import LINE
-from fedsparse.engines.flower.server.outcome import LOCK
+from fedsparse.engines.flower.server.lock import LOCK, is_locked
 from fedsparse.engines.flower.server.superlink import flower_environment
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
-from fedsparse.files import is_locked, ready_folder, write_atomically
+from fedsparse.files import ready_folder, write_atomically
 from fedsparse.version import __version__
 
 FLOWER_LOG = "flower.log"
