@@ -38,6 +38,9 @@ class Request(ABC):
     of_everyone: ClassVar[bool] = False
     """Whether all clients are asked even when only some take part in a round."""
 
+    is_round: ClassVar[bool] = True
+    """Whether a model comes of the answers; questions before or beside the rounds are none."""
+
     def asked(self, taking_part: Int64Array) -> Int64Array:
         """Places of the clients to ask, of those that take part."""
         return taking_part
@@ -64,6 +67,7 @@ class Describe(Request):
     """Ask for the number of rows B_i and the smoothness constant l_i of f_i."""
 
     of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """Two numbers."""
@@ -87,6 +91,7 @@ class ColumnMoments(Request):
     """
 
     of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
 
     with_target: bool
 
@@ -121,6 +126,8 @@ class ColumnMoments(Request):
 @dataclass(frozen=True)
 class Evaluate(Request):
     """Ask for f_i(x)."""
+
+    is_round: ClassVar[bool] = False
 
     x: FloatArray
 

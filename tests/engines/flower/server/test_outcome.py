@@ -141,7 +141,15 @@ def test_a_new_run_that_finds_no_sites_loses_nothing(interrupted):
     assert (interrupted / CHECKPOINT).exists()
 
 
-def test_a_report_says_whose_features_did_not_count_for_the_scales(tmp_path):
+def test_a_report_says_whose_features_did_not_count_for_the_scales_resumed_or_not(tmp_path):
     grid = grid_of(cork=silent_about_moments("cork"))
     train(grid, training_to(tmp_path))
     assert "Features were scaled without cork." in FitSummary.load(tmp_path / "fit.json").notes
+    train(grid_of(), training_to(tmp_path, resume=True))
+    assert "Features were scaled without cork." in FitSummary.load(tmp_path / "fit.json").notes
+
+
+def test_a_run_resumed_after_its_last_round_was_learnt_from_all(tmp_path):
+    train(grid_of(), training_to(tmp_path))
+    train(grid_of(), training_to(tmp_path, resume=True))
+    assert "learnt from 3 sites (60 rows)" in (tmp_path / "report.html").read_text()

@@ -29,6 +29,8 @@ class Beginning:
         What the first of them was told.
     options
         What the run was to learn, as `Training.what_is_learnt` has it.
+    notes
+        What a reader of the model should know, in sentences.
 
     Examples
     --------
@@ -43,10 +45,11 @@ class Beginning:
     sites: tuple[str, ...]
     setup: Setup
     options: dict[str, str | int | float | bool]
+    notes: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> None:
         """Write it into the folder of the results."""
-        header = {"sites": list(self.sites), "options": self.options}
+        header = {"sites": self.sites, "options": self.options, "notes": self.notes}
         written = packed(header, [self.setup.to_bytes()])
         write_atomically(folder / BEGINNING, written)
 
@@ -56,7 +59,8 @@ class Beginning:
         path = folder / BEGINNING
         try:
             header, (setup,) = unpacked(path.read_bytes())
-            return cls(tuple(header["sites"]), Setup.from_bytes(setup), dict(header["options"]))
+            sites, notes = (tuple(header[name]) for name in ("sites", "notes"))
+            return cls(sites, Setup.from_bytes(setup), dict(header["options"]), notes)
         except (OSError, WireError, ValueError, KeyError, TypeError):
             raise CheckpointError(
                 f"{path} is missing or damaged, without which a run cannot go on; begin anew with "

@@ -30,7 +30,7 @@ from fedsparse.engines.flower.server.roll_call import roll_call
 from fedsparse.errors import FederationError
 from fedsparse.fitting import Scaling
 from fedsparse.losses import Loss, coefficient_shape
-from fedsparse.requests import ColumnMoments, Describe, Evaluate, Fields, Request
+from fedsparse.requests import ColumnMoments, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.cells import LARGEST
@@ -213,7 +213,7 @@ class FlowerEngine(Engine):
         self._questions += 1
         began = time.monotonic()
         answers = self._collect(request, asked)
-        if not isinstance(request, (ColumnMoments, Describe, Evaluate)):
+        if request.is_round:
             for member in asked:
                 member.answers += member.place in answers
                 member.missed += member.place not in answers

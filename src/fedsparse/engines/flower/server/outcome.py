@@ -116,7 +116,7 @@ def _scaling_of_new(engine: FlowerEngine, options: FitOptions, training: Trainin
     if folder is not None:  # only now is it sure that there is something new
         (folder / CHECKPOINT).unlink(missing_ok=True)
         setup = engine.setup_for(options.loss, scaling)
-        Beginning(engine.names, setup, training.what_is_learnt()).save(folder)
+        Beginning(engine.names, setup, training.what_is_learnt(), engine.notes).save(folder)
     return scaling
 
 
@@ -124,6 +124,7 @@ def _scaling_of_old(engine: FlowerEngine, options: FitOptions, folder: Path) -> 
     """The one that an interrupted run began with."""
     beginning = Beginning.load(folder)
     beginning.check(engine.names, engine.setup_for(options.loss, None))
+    engine.notes = beginning.notes
     assert beginning.setup.scaling is not None
     return beginning.setup.scaling
 

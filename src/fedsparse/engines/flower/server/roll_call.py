@@ -97,20 +97,15 @@ def _check_number(call: _Call, conduct: Conduct) -> None:
     there = ", ".join(sites) or "none"
     count = len(call.present)
     were = "was" if conduct.sites == 1 else "were"
+    found = f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}"
     if count > conduct.sites:
         raise FederationError(
-            f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}; say "
-            f"--sites {count}, "
-            "or stop those that are not meant to take part"
+            f"{found}; say --sites {count}, or stop those that are not meant to take part"
         )
     if count < conduct.fewest:
         said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
         advice = "see to those that refused" if call.refusals else "start the others"
-        raise FederationError(
-            f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}{said}; "
-            f"{advice}, or "
-            "lower --sites"
-        )
+        raise FederationError(f"{found}{said}; {advice}, or lower --sites")
 
 
 def _told(reply: bytes | Failure, registered: str) -> Told:

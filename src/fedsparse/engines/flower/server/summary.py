@@ -56,7 +56,8 @@ def _site(member: Member, *, is_classes: bool) -> SiteCount:
         socket_down=member.socket_down,
         socket_up=member.socket_up,
         took_part=_part_of(member),
-        has_counted=member.answers > 0,
+        # A resumed run may have had nothing left to ask.
+        has_counted=member.answers > 0 or (member.missed == 0 and member.excluded is None),
     )
 
 

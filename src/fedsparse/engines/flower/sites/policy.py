@@ -9,14 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedsparse.codec.requests import REQUESTS
 from fedsparse.errors import OptionError
-from fedsparse.requests import (
-    ColumnMoments,
-    Curvature,
-    Describe,
-    Evaluate,
-    LocalSteps,
-    Request,
-)
+from fedsparse.requests import Curvature, LocalSteps, Request
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.description import ColumnDescription
 from fedsparse.tables.findings import listed
@@ -117,10 +110,6 @@ class Policy(BaseModel):
                 "train without it"
             )
         return self._objection_to_detail(request)
-
-    def is_round(self, request: Request) -> bool:
-        """Whether a request counts towards ``most_rounds``."""
-        return not isinstance(request, (ColumnMoments, Describe, Evaluate))
 
     def _objection_to_detail(self, request: Request) -> str | None:
         fewest = self.smallest_samples

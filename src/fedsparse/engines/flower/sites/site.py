@@ -164,7 +164,7 @@ class Site:
         objection = self._policy.objection(request, clients.data.samples)
         if objection is not None:
             return Refused(objection)
-        if self._policy.is_round(request):
+        if request.is_round:
             limit = self._policy.most_rounds
             if limit is not None and self._rounds[run] >= limit:
                 return Refused(f"its policy allows {limit} rounds in a run; train it anew")

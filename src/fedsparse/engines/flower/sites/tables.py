@@ -151,7 +151,7 @@ class NamedTable(SiteTable):
         if column.kind == "category":
             is_likely = all(0.0 <= share <= 1.0 for share in column.fill)
         else:
-            values = number_matrix(typed(self.frame), [column.name])
+            values = number_matrix(typed(self.frame.select(column.name)), [column.name])
             low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
             reach = high - low
             is_near = low > high or low - reach <= column.fill[0] <= high + reach
@@ -164,8 +164,10 @@ class NamedTable(SiteTable):
 
     def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
         """Those of which one value is in most rows, and others in fewer than allowed."""
-        values = number_matrix(typed(self.frame), list(names))
-        rows = len(values)
+        rows = self.rows
+        if not names:
+            return []
+        values = number_matrix(typed(self.frame.select(names)), list(names))
         ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
         most = max(rows - fewest, rows // 2)  # a value that more rows have leaves too few others
         has_common = (ordered[most:] == ordered[: rows - most]).any(axis=0)
@@ -209,7 +211,7 @@ class NumberedTable(SiteTable):
 
         if wishes.drop or wishes.categories:
             raise FederationError(
-                f"the features of {site} have numbers, no names; leave --drop and --category out"
+                "its features have numbers, no names; leave --drop and --category out"
             )
         description = SiteDescription(
             site=site,
