@@ -16,7 +16,7 @@ from benchmarks.rounds.objective import PooledObjective
 from benchmarks.rounds.progress import LiveTable, tell
 from benchmarks.rounds.solvers import SOLVERS
 from fedsparse.arrays import FloatArray
-from fedsparse.history import Record
+from fedsparse.engines.history import Record
 
 COLUMNS = ["method", "rounds to goal", "MB to goal", "final f", "rounds", "MB", "seconds"]
 WARM_UP_ROUNDS = 2

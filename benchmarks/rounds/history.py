@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fedsparse.history import Record
+from fedsparse.engines.history import Record
 
 SCHEMA = {
     "problem": pl.String,

@@ -19,8 +19,11 @@ from fedsparse.algorithms import (
     GrowingBatch,
     State,
 )
-from fedsparse.answers import Answers
 from fedsparse.data.federated import FederatedData
+from fedsparse.engines import Engine, Lens, LocalEngine, converse, together
+from fedsparse.engines.path import sparsity_path
+from fedsparse.engines.result import Result
+from fedsparse.engines.run import run, run_together
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -29,18 +32,20 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.losses import Logistic, Softmax, SquaredError
-from fedsparse.path import sparsity_path
+from fedsparse.problem.rows import Rows
 from fedsparse.requests import (
-    ColumnMoments,
+    Answers,
+    ColumnSquares,
+    ColumnSums,
     Curvature,
-    Describe,
     Evaluate,
     Gradient,
+    Judge,
     LocalSteps,
     Slopes,
+    Smoothness,
+    SmoothnessAbove,
 )
-from fedsparse.result import Result
-from fedsparse.run import run, run_on
 from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
 from fedsparse.version import __version__
 
@@ -56,12 +61,13 @@ __all__ = [
     "Algorithm",
     "Answers",
     "CheckpointError",
-    "ColumnMoments",
+    "ColumnSquares",
+    "ColumnSums",
     "Curvature",
     "DataError",
-    "Describe",
     "DistributedIHT",
     "DivergenceWarning",
+    "Engine",
     "Evaluate",
     "FedAvg",
     "FedHT",
@@ -74,12 +80,18 @@ __all__ = [
     "FederationError",
     "Gradient",
     "GrowingBatch",
+    "Judge",
+    "Lens",
+    "LocalEngine",
     "LocalSteps",
     "Logistic",
     "LowRank",
     "OptionError",
     "Result",
+    "Rows",
     "Slopes",
+    "Smoothness",
+    "SmoothnessAbove",
     "Softmax",
     "SquaredError",
     "State",
@@ -87,11 +99,13 @@ __all__ = [
     "TopKGroups",
     "TopKPerClass",
     "__version__",
+    "converse",
     "datasets",
     "hard_threshold",
     "run",
-    "run_on",
+    "run_together",
     "sparsity_path",
+    "together",
 ]
 
 

@@ -26,10 +26,13 @@ from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
 from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
+from fedsparse.engines.conversation import Conversation, converse, exchanges_of
+from fedsparse.engines.engine import Engine
+from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
-from fedsparse.fitting import FitOptions, Fitted, fit_model, loss_for, prepare
+from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, loss_for, prepare
 from fedsparse.models.summary import Selection
-from fedsparse.selection import choose_by_ebic, cross_validate, default_sparsities
 
 
 class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,15 +72,39 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit on checked features and encoded targets."""
         data = self._federate(X, y, sites, sample_weight)
         options = self._options(data)
-        if isinstance(self.sparsity, str):
-            model = self._choose(data, options)
-        else:
-            check_count("sparsity", self.sparsity)
-            self.sparsity_ = int(self.sparsity)
-            self.selection_: Selection | None = None
-            model = fit_model(prepare(data, options), self.sparsity_, options)
-        self._store(model, options)
+        engine = LocalEngine(data, options.loss)
+        try:
+            found = converse(engine, exchanges_of(self._fitting(engine, options)))
+        finally:
+            engine.close()
+        (selection, model), self.rounds_ = found
+        self.selection_: Selection | None = selection
+        self.sparsity_ = int(self.sparsity) if selection is None else selection.chosen
+        self._store(model)
         return model
+
+    def _fitting(
+        self, engine: Engine, options: FitOptions
+    ) -> Conversation[tuple[Selection | None, Fitted]]:
+        """τ by the rows if that is asked for, and the model of that τ."""
+        if self.sparsity not in ("cv", "ebic"):
+            if isinstance(self.sparsity, str):
+                raise OptionError(
+                    f'sparsity must be a whole number, "cv" or "ebic", not {self.sparsity!r}'
+                )
+            check_count("sparsity", self.sparsity)
+            return None, (yield from fit(engine, int(self.sparsity), options))
+        prepared = yield from prepare(engine, options)
+        sparsities = self.sparsities
+        if sparsities is None:
+            kept = len(set(options.keep))
+            sparsities = default_sparsities(engine.width, prepared.rows, kept)
+        for sparsity in sparsities:
+            check_count("sparsities", sparsity)
+        if self.sparsity == "ebic":
+            return (yield from choose_by_ebic(engine, sparsities, options))
+        selection = yield from cross_validate(engine, sparsities, options, folds=self.folds)
+        return selection, (yield from fit_model(prepared, selection.chosen, options))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -124,31 +151,9 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             for feature in self.keep
         )
 
-    def _choose(self, data: FederatedData, options: FitOptions) -> Fitted:
-        """τ by the data, and the model of that τ."""
-        sparsities = self.sparsities
-        if sparsities is None:
-            sparsities = default_sparsities(data, len(set(options.keep)))
-        for sparsity in sparsities:
-            check_count("sparsities", sparsity)
-        if self.sparsity == "ebic":
-            selection, model = choose_by_ebic(data, sparsities, options)
-        elif self.sparsity == "cv":
-            selection = cross_validate(data, sparsities, options, folds=self.folds)
-            model = fit_model(prepare(data, options), selection.chosen, options)
-        else:
-            raise OptionError(
-                f'sparsity must be a whole number, "cv" or "ebic", not {self.sparsity!r}'
-            )
-        self.sparsity_, self.selection_ = selection.chosen, selection
-        return model
-
-    def _store(self, model: Fitted, options: FitOptions) -> None:
+    def _store(self, model: Fitted) -> None:
         self.history_ = model.result.history
         self.n_iter_ = max(model.result.records[-1].round, 1)
-        self.rounds_ = int(options.standardize) + self.n_iter_
-        if self.selection_ is not None:
-            self.rounds_ += self.selection_.rounds
         rows = model.coefficients.reshape(model.coefficients.shape[0], -1)
         self.support_ = np.flatnonzero(np.abs(rows).max(axis=1))
 
@@ -209,7 +214,7 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     sparsity_, selection_
         τ, and how it was chosen (None if it was given).
     n_iter_, rounds_
-        Rounds of the final model, and of everything: scaling and choosing τ included.
+        Rounds of the final model, and exchanges of everything: scaling and choosing τ included.
     history_
         The final model's history, a polars table.
 

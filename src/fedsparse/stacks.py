@@ -21,8 +21,8 @@ class Stack(ABC):
     shape: tuple[int, ...]
 
     @abstractmethod
-    def mean(self, weights: FloatArray) -> FloatArray:
-        """Σ p_i x_i."""
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Σ w_i x_i."""
 
     @abstractmethod
     def each(self) -> Iterator[FloatArray]:
@@ -82,9 +82,9 @@ class DenseStack(Stack):
     rows: FloatArray
     shape: tuple[int, ...]
 
-    def mean(self, weights: FloatArray) -> FloatArray:
-        """Σ p_i x_i."""
-        return unflatten(loops.dense_mean(self.rows, weights), self.shape)
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Σ w_i x_i."""
+        return unflatten(loops.dense_total(self.rows, weights), self.shape)
 
     def each(self) -> Iterator[FloatArray]:
         """x_i, client by client."""
@@ -138,18 +138,18 @@ class SparseStack(Stack):
         loops.close_gaps(starts, counts, indices, values, pointer)
         return cls(pointer, indices[: pointer[-1]], values[: pointer[-1]], shape)
 
-    def mean(self, weights: FloatArray) -> FloatArray:
-        """Σ p_i x_i."""
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Σ w_i x_i."""
         if self.base is None:
             total = np.zeros(self._length)
         else:
-            total = self.factor * flatten(self.base)
-        loops.add_sparse_mean(self.pointer, self.indices, self.values, weights, total)
+            total = (self.factor * weights.sum()) * flatten(self.base)
+        loops.add_sparse_total(self.pointer, self.indices, self.values, weights, total)
         return unflatten(total, self.shape)
 
     def each(self) -> Iterator[FloatArray]:
         """x_i, client by client."""
-        return (self.mean(weights) for weights in np.eye(self.pointer.size - 1))
+        return (self.total(weights) for weights in np.eye(self.pointer.size - 1))
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""

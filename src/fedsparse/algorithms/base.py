@@ -1,20 +1,16 @@
 """The server's side of an algorithm: what to ask next, and what to make of the answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
-from fedsparse.requests import Request
-
-Weights = Literal["uniform", "samples"] | Sequence[float] | FloatArray
+from fedsparse.requests import Answers, Request, Weights
 
 
 @dataclass(frozen=True)
@@ -121,26 +117,26 @@ class Algorithm(ABC):
         """What a user can do when a run diverges."""
         return "Try a smaller step size."
 
-    def client_weights(self, masses: FloatArray) -> FloatArray:
-        """p_i of all clients, summing to one, by how many rows they have or what those weigh.
+    def check_weights(self, clients: int) -> None:
+        """Refuse weights that are not one number per client, summing to one.
 
         Examples
         --------
         >>> import fedsparse as fs
-        >>> fs.FedAvg(weights="samples").client_weights(np.array([1.0, 3.0]))
-        array([0.25, 0.75])
+        >>> fs.FedAvg(weights=[0.5, 0.6]).check_weights(2)
+        Traceback (most recent call last):
+            ...
+        fedsparse.errors.OptionError: weights sum to 1.1 instead of 1; divide them by their sum
         """
         if isinstance(self.weights, str):
-            if self.weights == "uniform":
-                return np.full(masses.size, 1.0 / masses.size)
-            return np.asarray(masses / masses.sum())
+            return
         try:
             weights = np.asarray(self.weights, dtype=np.float64)
         except (TypeError, ValueError):
             raise OptionError("weights must be numbers ≥ 0") from None
-        if weights.shape != masses.shape:
+        if weights.shape != (clients,):
             raise OptionError(
-                f"weights has {weights.size} entries for {masses.size} clients; give one each"
+                f"weights has {weights.size} entries for {clients} clients; give one each"
             )
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise OptionError("weights must be numbers ≥ 0")
@@ -148,4 +144,9 @@ class Algorithm(ABC):
             raise OptionError(
                 f"weights sum to {weights.sum():.6g} instead of 1; divide them by their sum"
             )
-        return weights
+        count = self.clients_per_round
+        if count is not None and count <= np.count_nonzero(weights == 0):
+            raise OptionError(
+                "weights has so many zeros that all clients of a round may have weight 0; "
+                "raise clients_per_round or leave those clients out"
+            )

@@ -22,12 +22,11 @@ from fedsparse.algorithms.refit import (
     refit_request,
     refit_update,
 )
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
-from fedsparse.requests import Gradient, Request, ShiftedLasso
+from fedsparse.requests import Answers, Gradient, Request, ShiftedLasso
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class EDSL(Algorithm):
         """Keep the gradient, then take the solution over."""
         if is_refitting(state):
             return refit_update(state, answers)
-        if "gradient" in answers.fields:
+        if "gradient" in answers.sums:
             return state.remember(gradient=answers.mean("gradient"))
         memory = {name: value for name, value in state.memory.items() if name != "gradient"}
         solution = np.ascontiguousarray(answers.mean("x"))

@@ -25,11 +25,10 @@ from fedsparse.algorithms.refit import (
     refit_request,
     refit_update,
 )
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
-from fedsparse.requests import Request
+from fedsparse.requests import Answers, Request
 from fedsparse.sparsity import Sparsity, as_sparsity
 
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from fedsparse.algorithms.base import State
 from fedsparse.algorithms.subset import Quadratic
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.clients.curvature import from_triangle
 from fedsparse.losses import Loss, SquaredError
-from fedsparse.requests import Curvature, Request
+from fedsparse.requests import Answers, Curvature, Request
 from fedsparse.threads import one_thread
 
 LAST_ROUND = 2

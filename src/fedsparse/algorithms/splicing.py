@@ -24,13 +24,12 @@ import numpy as np
 
 from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.algorithms.subset import Quadratic, after_exchanges, best_subset, ranked_exchanges
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_not_negative
 from fedsparse.clients.curvature import from_triangle
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
-from fedsparse.requests import Curvature, Request, Slopes
+from fedsparse.requests import Answers, Curvature, Request, Slopes
 from fedsparse.sparsity import TopK
 from fedsparse.threads import one_thread
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fedsparse.algorithms import Algorithm
-    from fedsparse.history import Record
+    from fedsparse.engines.history import Record
+    from fedsparse.engines.result import Result
     from fedsparse.report.charts import Axis
     from fedsparse.report.page import Section
-    from fedsparse.result import Result
 
 SPARSITY = 200
 LOCAL_STEPS = 10

@@ -80,7 +80,8 @@ def fit(
     json: Json = False,
 ) -> None:
     """Find the few columns that predict a target, across sites that keep their rows."""
-    from fedsparse.analysis import AnalysisOptions, analyse
+    from fedsparse.modelling.analysis import AnalysisOptions
+    from fedsparse.modelling.tables_in_one_place import analyse
     from fedsparse.models.scoring import file_digest
     from fedsparse.report.fit import save_fit
     from fedsparse.tables import load_tables

@@ -21,14 +21,14 @@ class Clients(ABC):
     Coefficients arrive with shape (d,) or (d, c); `by_class` makes them (c, d) for the loops.
     """
 
-    def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
+    def __init__(self, data: FederatedData, loss: Loss, workers: Workers) -> None:
         encoded = loss.encode(data)
         self.data = data
         self.loss = loss
         self.targets = np.column_stack([encoded.values, _mean_one(data)])
         self.classes = encoded.classes
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
-        self.workers = Workers(threads)
+        self.workers = workers
 
     @abstractmethod
     def local_steps(

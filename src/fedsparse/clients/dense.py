@@ -8,6 +8,7 @@ import numpy as np
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.blocks import DerivedBlocks
+from fedsparse.clients.workers import Workers
 from fedsparse.data.federated import Features, FederatedData
 from fedsparse.kernels import columns, dense, gram, spectrum
 from fedsparse.kernels.columns import ColumnBlock
@@ -33,8 +34,8 @@ class DenseClients(Clients):
     matrix of a client with few rows when it is not.
     """
 
-    def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
-        super().__init__(data, loss, threads)
+    def __init__(self, data: FederatedData, loss: Loss, workers: Workers) -> None:
+        super().__init__(data, loss, workers)
         assert isinstance(data.features, np.ndarray)
         self._block = DenseBlock(data.features, self.targets, data.pointer, data.identities)
         self._has_few_rows: BoolArray = 2 * data.counts <= data.width

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.clients.base import Clients, by_class
+from fedsparse.clients.workers import Workers
 from fedsparse.data.federated import Features, FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
@@ -23,8 +24,8 @@ _NO_COLUMNS = np.empty(0, dtype=np.int64)
 class SparseClients(Clients):
     """Each client's columns are numbered anew, so that its work never costs O(width)."""
 
-    def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
-        super().__init__(data, loss, threads)
+    def __init__(self, data: FederatedData, loss: Loss, workers: Workers) -> None:
+        super().__init__(data, loss, workers)
         self._block = _number_columns(data, self.targets)
         # Stored values of each client, and its rows: what its work is proportional to.
         self._entries = np.diff(self._block.row_pointer[data.pointer]) + data.counts

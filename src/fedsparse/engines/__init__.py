@@ -1,6 +1,8 @@
-"""Who carries requests to clients and answers back."""
+"""How asks reach clients and sums come back."""
 
-from fedsparse.engines.base import Engine
+from fedsparse.engines.conversation import Conversation, converse, together
+from fedsparse.engines.engine import Ask, Engine
+from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 
-__all__ = ["Engine", "LocalEngine"]
+__all__ = ["Ask", "Conversation", "Engine", "Lens", "LocalEngine", "converse", "together"]

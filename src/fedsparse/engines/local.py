@@ -1,12 +1,25 @@
 """All clients in this process, answered by compiled loops on several threads."""
 
-from fedsparse.arrays import Int64Array
-from fedsparse.checkpoint import fingerprint
-from fedsparse.clients import open_clients
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.clients import Clients, open_clients
+from fedsparse.clients.workers import Workers, available_threads
 from fedsparse.data.federated import FederatedData
-from fedsparse.engines.base import Engine
-from fedsparse.losses import Loss
-from fedsparse.requests import Fields, Request
+from fedsparse.engines.checkpoint import fingerprint
+from fedsparse.engines.engine import Ask, Engine, weights_of
+from fedsparse.engines.lens import Lens
+from fedsparse.errors import OptionError
+from fedsparse.losses import Loss, as_loss
+from fedsparse.requests import Answers
+
+_KEPT_BYTES = 2**30
+"""Room for rows made ready for lenses; beyond it they are made ready anew in every exchange."""
 
 
 class LocalEngine(Engine):
@@ -17,20 +30,51 @@ class LocalEngine(Engine):
     data, loss
         The problem.
     threads
-        How many clients are worked on at a time; results do not depend on it.
+        How many clients are worked on at a time, all cores by default; results do not depend on it.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [4.0])])
+    >>> engine = LocalEngine(data, "squared")
+    >>> (answers,) = engine.exchange([engine.ask(fs.Gradient(np.zeros(1)))])
+    >>> answers.mean("gradient")
+    array([-6.])
     """
 
-    def __init__(self, data: FederatedData, loss: Loss, threads: int) -> None:
-        self._data = data
-        self._clients = open_clients(data, loss, threads)
-        self.loss = loss
-        self.masses = data.masses
-        self.shape = self._clients.shape
-        self.classes = self._clients.classes
+    can_pool = True
 
-    def ask(self, request: Request, which: Int64Array) -> Fields:
-        """Answer for all the clients in one go."""
-        return request.answer(self._clients, which)
+    def __init__(
+        self, data: FederatedData, loss: str | Loss = "squared", threads: int | None = None
+    ) -> None:
+        self._data = data
+        self._workers = Workers(available_threads() if threads is None else threads)
+        self._prepared: dict[str, Prepared] = {}
+        self._classes: dict[type[Loss], AnyArray | None] = {}
+        self.lens = Lens(as_loss(loss))
+        self.names = data.names
+        self.width = data.width
+        self.is_sparse = data.is_sparse
+        self.has_holes = not data.is_sparse and bool(np.isnan(data.features).any())
+        self.classes  # noqa: B018 - refuses targets that do not suit the loss
+
+    @property
+    def classes(self) -> AnyArray | None:
+        """The classes that labels stand for, None for regression."""
+        kind = type(self.lens.loss)
+        if kind not in self._classes:
+            self._classes[kind] = self.lens.loss.encode(self._data).classes
+        return self._classes[kind]
+
+    def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
+        """Answer all the asks, those of a lens one after the other."""
+        self._make_room({ask.lens.digest for ask in asks})
+        answers: dict[int, Answers] = {}
+        for digest in dict.fromkeys(ask.lens.digest for ask in asks):
+            own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
+            prepared = self._look(asks[own[0]].lens)
+            answers |= {place: prepared.answer(asks[place]) for place in own}
+        return [answers[place] for place in range(len(asks))]
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
@@ -38,4 +82,79 @@ class LocalEngine(Engine):
 
     def close(self) -> None:
         """End the threads."""
-        self._clients.workers.close()
+        self._workers.close()
+
+    def _look(self, lens: Lens) -> "Prepared":
+        """Rows made ready for a lens, kept as long as there is room."""
+        found = self._prepared.get(lens.digest)
+        if found is None:
+            found = prepare_rows(self._data, lens, self._workers)
+            kept = sum(other.bytes for other in self._prepared.values())
+            is_shared = found.clients is None or found.clients.data.features is self._data.features
+            if is_shared or kept + found.bytes <= _KEPT_BYTES:
+                self._prepared[lens.digest] = found
+        return found
+
+    def _make_room(self, wanted: set[str]) -> None:
+        """Forget lenses that are not asked about any more, once there are many."""
+        if sum(other.bytes for other in self._prepared.values()) > _KEPT_BYTES / 2:
+            for digest in self._prepared.keys() - wanted:
+                del self._prepared[digest]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows as a lens shows them.
+
+    Attributes
+    ----------
+    clients
+        Those that have some of the rows; None if nobody has.
+    places
+        Where they stand in the federation.
+    masses
+        What their rows weigh.
+    bytes
+        Memory of their rows.
+    """
+
+    clients: Clients | None
+    places: Int64Array
+    masses: FloatArray
+    bytes: int
+
+    def answer(self, ask: Ask) -> Answers:
+        """Sums over the clients that have rows to answer on."""
+        began = time.perf_counter()
+        own = np.arange(self.places.size)
+        if ask.which is not None:
+            own = own[np.isin(self.places, ask.which)]
+        if self.clients is None or own.size == 0:
+            return Answers({}, 0.0, 0, 0)
+        fields = ask.request.answer(self.clients, own)
+        weights = weights_of(ask.weights, self.masses[own], self.places[own])
+        return Answers.of(fields, weights, seconds=time.perf_counter() - began)
+
+
+def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:
+    """Rows of some clients as a lens shows them."""
+    chosen, places = lens.rows.of(data)
+    if places.size == 0:
+        return Prepared(None, places, np.empty(0), 0)
+    if lens.is_pooled:
+        chosen, places = chosen.pooled(), np.zeros(1, dtype=np.int64)
+    if lens.scaling is not None:
+        if lens.scaling.mean.size != data.width:
+            raise OptionError(
+                f"the lens scales {lens.scaling.mean.size} features, but there are {data.width}"
+            )
+        chosen = lens.scaling.scaled(chosen)
+    clients = open_clients(chosen, lens.loss, workers)
+    return Prepared(clients, places, chosen.masses, _bytes_of(chosen))
+
+
+def _bytes_of(data: FederatedData) -> int:
+    features = data.features
+    if isinstance(features, sparse.csr_array):
+        return int(features.data.nbytes + features.indices.nbytes + features.indptr.nbytes)
+    return int(features.nbytes)

@@ -5,13 +5,13 @@ import polars as pl
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fedsparse.arrays import FloatArray
-from fedsparse.clients.workers import available_threads
+from fedsparse.clients import open_clients
+from fedsparse.clients.workers import Workers, available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.data.partition import samples_per_device
-from fedsparse.engines import LocalEngine
 from fedsparse.experiments.problems import Experiment, Problem
 from fedsparse.losses import Loss
-from fedsparse.requests import Describe
+from fedsparse.requests.smoothness import smoothness_of
 
 
 def facts_of(experiment: Experiment, problem: Problem) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def facts_of(experiment: Experiment, problem: Problem) -> pl.DataFrame:
 
 
 def largest_client_smoothness(data: FederatedData, loss: Loss) -> float:
-    """max l_i: what the automatic step size 1/max l_i goes by.
+    """max l_i, which the automatic step size goes by, within the steps of its thresholds.
 
     Examples
     --------
@@ -57,12 +57,11 @@ def largest_client_smoothness(data: FederatedData, loss: Loss) -> float:
     >>> round(largest_client_smoothness(data, fs.SquaredError()), 6)
     8.0
     """
-    engine = LocalEngine(data, loss, available_threads())
+    clients = open_clients(data, loss, Workers(available_threads()))
     try:
-        answer = engine.ask(Describe(), np.arange(len(data)))
+        return float(smoothness_of(clients, np.arange(len(data))).max())
     finally:
-        engine.close()
-    return float(np.max(np.asarray(answer["smoothness"])))
+        clients.workers.close()
 
 
 def average_smoothness(data: FederatedData, loss: Loss) -> float:

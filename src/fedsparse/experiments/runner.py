@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 
 from fedsparse.data.clusters import cluster_map
+from fedsparse.engines.history import Record, as_table
+from fedsparse.engines.run import run
 from fedsparse.errors import DivergenceWarning
 from fedsparse.experiments.facts import facts_of
 from fedsparse.experiments.plan import ALGORITHMS, Method, best_of, extrapolated_of, grid_of
 from fedsparse.experiments.problems import Experiment, Problem
 from fedsparse.experiments.store import Store
-from fedsparse.history import Record, as_table
-from fedsparse.run import run
 from fedsparse.version import __version__
 
 FORMAT = 1

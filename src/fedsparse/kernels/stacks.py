@@ -16,7 +16,7 @@ def squared_norm(vector: FloatArray) -> float:
 
 
 @compiled
-def dense_mean(rows: FloatArray, weights: FloatArray) -> FloatArray:
+def dense_total(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted sum of rows."""
     total = np.zeros(rows.shape[1])
     for client in range(rows.shape[0]):
@@ -38,7 +38,7 @@ def dense_squared_distances(rows: FloatArray, x: FloatArray) -> FloatArray:
 
 
 @compiled
-def add_sparse_mean(
+def add_sparse_total(
     pointer: Int64Array,
     indices: Int64Array,
     values: FloatArray,

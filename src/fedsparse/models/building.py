@@ -2,17 +2,25 @@
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 import numpy as np
 
-from fedsparse.fitting import Fitted
-from fedsparse.history import Record
+from fedsparse.engines.history import Record
+from fedsparse.modelling.analysis import Analysis, HowMany
+from fedsparse.modelling.fitting import Fitted
 from fedsparse.models.model import Feature, Model
-from fedsparse.models.summary import RoundRecord
+from fedsparse.models.summary import FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.columns import EncodedColumn
 from fedsparse.version import __version__
+
+DIVERGED = (
+    "Training diverged, and the model is that of the last round before it did. Leave the step size "
+    "out, so that one is chosen that suits all sites."
+)
 
 
 def build_model(
@@ -39,11 +47,11 @@ def build_model(
     Examples
     --------
     >>> import fedsparse as fs
-    >>> from fedsparse.fitting import FitOptions, fit_model, prepare
+    >>> from fedsparse.modelling.fitting import FitOptions, fit
     >>> data = fs.datasets.simulation_1(clients=3, samples=20, width=9, relevant=2)
-    >>> options = FitOptions(fs.SquaredError())
+    >>> engine = fs.LocalEngine(data, "squared")
     >>> encoding = NumberedEncoding(first=1, width=9, task="regression")
-    >>> fitted = fit_model(prepare(data, options), 2, options)
+    >>> fitted = fs.converse(engine, fit(engine, 2, FitOptions(fs.SquaredError())))
     >>> len(build_model(encoding, fitted, {}, fingerprint="").features)
     2
     """
@@ -74,6 +82,105 @@ def build_model(
         files=tuple(files),
         versions=_versions(),
     )
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where rows came from, for a summary.
+
+    Attributes
+    ----------
+    title
+        Of the report; empty: it is made of the target's name.
+    source
+        Files or sites, in words.
+    sites
+        Who took part.
+    is_networked
+        Whether rows stayed at sites on a network.
+    fingerprint, files
+        Digests of what the model was learnt from.
+    settings
+        More to tell of how it was learnt, in words.
+    notes
+        What a reader should know of the tables, in sentences.
+    """
+
+    title: str
+    source: str
+    sites: tuple[SiteCount, ...]
+    is_networked: bool = False
+    fingerprint: str = ""
+    files: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def summarize(
+    found: Analysis,
+    encoding: Encoding | NumberedEncoding,
+    provenance: Provenance,
+    *,
+    how_many: HowMany,
+) -> FitSummary:
+    """All that a report shows, wherever the rows lie.
+
+    Parameters
+    ----------
+    found
+        What the analysis found.
+    encoding
+        How tables became arrays.
+    provenance
+        Where rows came from.
+    how_many
+        τ as it was asked for.
+    """
+    settings = {**_settings(found, encoding.classes, how_many), **provenance.settings}
+    model = build_model(
+        encoding,
+        found.fitted,
+        settings,
+        fingerprint=provenance.fingerprint,
+        files=provenance.files,
+    )
+    diverged = (DIVERGED,) if found.fitted.result.diverged else ()
+    return FitSummary(
+        title=provenance.title or f"What predicts {model.target}",
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        model=model,
+        source=provenance.source,
+        is_networked=provenance.is_networked,
+        sites=provenance.sites,
+        columns=encoding.column_counts,
+        candidates=len(encoding.feature_names),
+        history=history_of(found.fitted.result.records),
+        selection=found.selection,
+        evaluation=found.evaluation,
+        stability=found.stability,
+        exchanges=found.exchanges,
+        settings=model.settings,
+        notes=(*provenance.notes, *found.notes, *diverged),
+    )
+
+
+def _settings(
+    found: Analysis, classes: tuple[str, ...] | None, how_many: HowMany
+) -> dict[str, str]:
+    how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(how_many), "given")
+    options = found.options
+    default = "FedSplice" if options.splices else "FedIter-HT, adaptive server step"
+    last = found.fitted.result.records[-1]
+    return {
+        "method": default if options.algorithm is None else type(options.algorithm).__name__,
+        "number of features": f"{found.sparsity}{per_class(classes)}, {how}",
+        "loss": options.loss.name,
+        "ℓ2 weight": f"{options.loss.l2:.6g}",
+        "standardized": "yes" if options.standardize else "no",
+        "intercept": "yes" if options.intercept else "no",
+        "rounds": f"{last.round} of at most {options.rounds}",
+        "seed": str(options.seed),
+    }
 
 
 def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
-from fedsparse.evaluation.metrics import ClassificationSums, RegressionSums
+from fedsparse.modelling.metrics import Judged
 from fedsparse.models.model import Model
 from fedsparse.tables.reading import read_table, stem_of
 from fedsparse.tables.roles import Roles
@@ -90,7 +90,7 @@ def file_digest(path: Path) -> str:
 
 def sums_by_site(
     model: Model, paths: Sequence[Path], site: str | None, on_note: Callable[[str], None]
-) -> dict[str, RegressionSums | ClassificationSums]:
+) -> dict[str, Judged]:
     """How predictions compare with the targets of files, site by site.
 
     Parameters
@@ -107,7 +107,7 @@ def sums_by_site(
     files = as_files(paths, Roles(site=site))
     if site is not None and are_libsvm(files):
         raise OptionError(f'--site "{site}" is for tables; give one LIBSVM file per site')
-    sums: dict[str, RegressionSums | ClassificationSums] = {}
+    sums: dict[str, Judged] = {}
     for path in files:
         rows = read_rows(model, path)
         if rows.is_known:
@@ -158,9 +158,6 @@ def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> d
     return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
 
 
-def _sums(
-    model: Model, targets: AnyArray, scores: FloatArray
-) -> RegressionSums | ClassificationSums:
-    if model.classes is None:
-        return RegressionSums.of(targets, scores[:, 0])
-    return ClassificationSums.of(targets, scores[:, 0] if model.task == "binary" else scores)
+def _sums(model: Model, targets: AnyArray, scores: FloatArray) -> Judged:
+    own = scores if model.task == "multiclass" else scores[:, 0]
+    return Judged.of(targets, own, is_numbers=model.classes is None)

@@ -62,16 +62,19 @@ class Selection(Part):
     chosen: int
     """τ that was taken: the smallest within one standard error of the best, for ``cv``."""
     rounds: int
-    """Communication rounds, the folds sharing their messages."""
+    """Exchanges of messages that it took, the folds sharing them."""
     bytes_down: int
     bytes_up: int
+
+
+Method = Literal["federated", "alone", "pooled"]
+"""All sites together without sharing rows; each site by itself; all rows in one place."""
 
 
 class Score(Part):
     """Metrics of one way of learning on the held-out rows of one site, or of all."""
 
-    method: Literal["federated", "alone", "pooled"]
-    """All sites together without sharing rows; each site by itself; all rows in one place."""
+    method: Method
     site: str | None
     """None: all sites together."""
     rows: int
@@ -94,6 +97,8 @@ class Evaluation(Part):
     """Which rows, in words."""
     scores: tuple[Score, ...]
     confusion: Confusion | None = None
+    rounds: int = 0
+    """Exchanges of messages that it took, the folds sharing them."""
 
 
 class FeatureStability(Part):
@@ -144,6 +149,8 @@ class FitSummary(Stored):
     selection: Selection | None = None
     evaluation: Evaluation | None = None
     stability: Stability | None = None
+    exchanges: int = 0
+    """Messages to every site and back that all of it took."""
     settings: dict[str, str]
     notes: tuple[str, ...] = ()
     """Warnings a reader should know of."""

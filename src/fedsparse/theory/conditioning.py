@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count
 from fedsparse.clients import open_clients
-from fedsparse.clients.workers import available_threads
+from fedsparse.clients.workers import Workers, available_threads
 from fedsparse.data.federated import Features, FederatedData
 from fedsparse.losses import Logistic, Loss, Softmax
 from fedsparse.theory.squares import sums_of_squares
@@ -90,7 +90,7 @@ def global_conditioning(data: FederatedData, loss: Loss, x: FloatArray) -> Condi
     >>> round(constants.smoothness, 6), round(constants.convexity, 6)
     (9.0, 1.0)
     """
-    clients = open_clients(data, loss, available_threads())
+    clients = open_clients(data, loss, Workers(available_threads()))
     try:
         eigenvalues = clients.largest_eigenvalues(np.arange(len(data)))
     finally:

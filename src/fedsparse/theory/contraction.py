@@ -9,16 +9,15 @@ from scipy import optimize
 
 import fedsparse as fs
 from fedsparse.algorithms.base import Algorithm
-from fedsparse.answers import Answers
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.clients import open_clients
-from fedsparse.clients.workers import available_threads
+from fedsparse.clients.workers import Workers, available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines import LocalEngine
+from fedsparse.engines.result import Result
 from fedsparse.errors import DivergenceWarning
 from fedsparse.losses import Loss
-from fedsparse.result import Result
 
 REFERENCE_STEPS = 10
 """Local steps of the FedIter-HT run that looks for a reference."""
@@ -163,16 +162,16 @@ def _iterates(
 ) -> Iterator[FloatArray]:
     """x_0, x_1, … with all clients in every round."""
     engine = LocalEngine(data, loss, available_threads())
-    everyone = np.arange(len(data))
-    weights = algorithm.client_weights(data.masses)
     try:
         state = algorithm.start(engine.shape, 0, loss)
         yield state.x
         while state.round < rounds:
             before = state.round
             with np.errstate(all="ignore"):  # what is not finite is looked for here
-                fields = engine.ask(algorithm.request(state), everyone)
-                state = algorithm.update(state, Answers(fields, everyone, weights))
+                (answers,) = engine.exchange(
+                    [engine.ask(algorithm.request(state), algorithm.weights)]
+                )
+                state = algorithm.update(state, answers)
             if not np.isfinite(state.x).all():
                 return
             if state.round > before:
@@ -195,7 +194,7 @@ def _minimized_on_support(
     start: FloatArray, data: FederatedData, loss: Loss, iterations: int
 ) -> tuple[FloatArray, float]:
     """Minimize f over the entries of x that are not zero."""
-    clients = open_clients(data, loss, available_threads())
+    clients = open_clients(data, loss, Workers(available_threads()))
     everyone = np.arange(len(data))
     weights = np.full(len(data), 1.0 / len(data))
     support = start != 0
@@ -203,7 +202,7 @@ def _minimized_on_support(
 
     def objective(entries: FloatArray) -> tuple[float, FloatArray]:
         x[support] = entries
-        gradient = clients.mean_gradients(x, everyone).mean(weights) + loss.l2 * x
+        gradient = clients.mean_gradients(x, everyone).total(weights) + loss.l2 * x
         return float(weights @ clients.objectives(x, everyone)), gradient[support]
 
     try:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.clients import open_clients
-from fedsparse.clients.workers import available_threads
+from fedsparse.clients.workers import Workers, available_threads
 from fedsparse.data.federated import FederatedData
 from fedsparse.losses import Loss
 from fedsparse.sparsity import hard_threshold
@@ -91,13 +91,13 @@ def client_gradients(data: FederatedData, loss: Loss, x: FloatArray) -> ClientGr
     >>> client_gradients(data, fs.SquaredError(), np.zeros(1)).rows.tolist()
     [[-4.0], [-8.0]]
     """
-    clients = open_clients(data, loss, available_threads())
+    clients = open_clients(data, loss, Workers(available_threads()))
     one = np.ones(1)
     try:
         rows = np.empty((len(data), x.size))
         for client in range(len(data)):
             stack = clients.mean_gradients(x, np.array([client]))
-            rows[client] = (stack.mean(one) + loss.l2 * x).ravel()
+            rows[client] = (stack.total(one) + loss.l2 * x).ravel()
     finally:
         clients.workers.close()
     return ClientGradients(rows)

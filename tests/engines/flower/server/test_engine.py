@@ -23,7 +23,7 @@ from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import FederationError
-from fedsparse.run import run_on
+from fedsparse.engines.run import run_on
 from fedsparse.stacks import DenseStack
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 from tests.engines.flower.grids import TARGET, Nodes, answering, site_named

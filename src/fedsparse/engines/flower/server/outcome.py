@@ -15,6 +15,8 @@ from fedsparse.engines.flower.server.engine import FlowerEngine
 from fedsparse.engines.flower.server.lock import LOCK, locked
 from fedsparse.engines.flower.server.summary import summarize
 from fedsparse.engines.flower.server.training import Training
+from fedsparse.engines.history import Record
+from fedsparse.engines.run import run_on
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -30,8 +32,6 @@ from fedsparse.fitting import (
     check_fit,
     scaling_from,
 )
-from fedsparse.history import Record
-from fedsparse.run import run_on
 
 log = logging.getLogger("fedsparse.federation")
 

@@ -18,9 +18,9 @@ from scipy import sparse
 from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.arrays import FloatArray
 from fedsparse.data.federated import FederatedData
+from fedsparse.engines.history import Record
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
-from fedsparse.history import Record
 from fedsparse.losses import Loss
 
 _VERSION = 1
@@ -29,7 +29,7 @@ _ROUNDS_THAT_TELL = (0, 1, 2, 5, 10, 100, 1000)
 
 
 @dataclass
-class Progress:
+class Reached:
     """How far a run has come: what a checkpoint keeps.
 
     ``evaluated`` is the state of the last record, to go back to if the run diverges.
@@ -78,17 +78,17 @@ def fingerprint(data: FederatedData) -> str:
     return digest.hexdigest()
 
 
-def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
+def save(path: Path, identity: dict[str, str], reached: Reached) -> None:
     """Write a checkpoint, replacing an older one only when it is complete."""
-    states = {"state": progress.state, "evaluated": progress.evaluated}
+    states = {"state": reached.state, "evaluated": reached.evaluated}
     header = {
         "version": _VERSION,
         "identity": identity,
         "counts": {
             name: [state.round, state.iterations, state.seed] for name, state in states.items()
         },
-        "records": [dataclasses.astuple(record) for record in progress.records],
-        "totals": [progress.bytes_down, progress.bytes_up, progress.seconds, progress.absent],
+        "records": [dataclasses.astuple(record) for record in reached.records],
+        "totals": [reached.bytes_down, reached.bytes_up, reached.seconds, reached.absent],
     }
     arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
     for name, state in states.items():
@@ -99,34 +99,34 @@ def save(path: Path, identity: dict[str, str], progress: Progress) -> None:
     write_atomically(path, room.getvalue())
 
 
-def load(path: Path, identity: dict[str, str]) -> Progress:
+def load(path: Path, identity: dict[str, str]) -> Reached:
     """Read a checkpoint of the same problem."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
         version = header["version"]
-        found, progress = {}, None
+        found, reached = {}, None
         if version == _VERSION:
-            found, progress = header["identity"], _progress_from(header, arrays)
+            found, reached = header["identity"], _reached_from(header, arrays)
     except Exception as error:  # a damaged archive fails in more ways than can be listed
         raise CheckpointError(
             f"{path} is not a checkpoint of fedsparse or is damaged ({error}); "
             "delete it or choose another path"
         ) from None
-    if progress is None:
+    if reached is None:
         raise CheckpointError(
             f"{path} has checkpoint version {version}, this fedsparse reads {_VERSION}; "
             "use the release that wrote it or choose another path"
         )
     _check_identity(path, found, identity)
-    return progress
+    return reached
 
 
-def _progress_from(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Progress:
+def _reached_from(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Reached:
     state, evaluated = (_state_from(header, arrays, name) for name in ("state", "evaluated"))
     records = [Record(*record) for record in header["records"]]
-    return Progress(state, evaluated, records, *header["totals"])
+    return Reached(state, evaluated, records, *header["totals"])
 
 
 def _state_from(header: dict[str, Any], arrays: dict[str, FloatArray], name: str) -> State:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
-from fedsparse.history import Record, as_table
+from fedsparse.engines.history import Record, as_table
 
 if TYPE_CHECKING:
     import polars
@@ -47,7 +47,7 @@ class Result:
 
     @cached_property
     def history(self) -> "polars.DataFrame":
-        """One row per recorded round; see `fedsparse.history.Record` for the columns."""
+        """One row per recorded round; see `fedsparse.engines.history.Record` for the columns."""
         return as_table(self.records)
 
     def __repr__(self) -> str:

@@ -1,28 +1,29 @@
 """Fit a sparse model with an intercept on standardized features, and give it back unscaled.
 
 The intercept is a column of equal numbers that is always kept; the model of τ features has one
-non-zero more. Standardization needs one round: sites tell the means and variances of their columns.
+non-zero more. Standardization needs two exchanges: sums of columns, then of squares about the mean.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import TypedDict
 
 import numpy as np
-from scipy import sparse
 
 from fedsparse.algorithms import EDSL, Algorithm, FedIterHT, FedSplice
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_not_negative
-from fedsparse.data.federated import Features, FederatedData
-from fedsparse.data.moments import Moments, federated_moments
-from fedsparse.errors import OptionError
-from fedsparse.history import Record
+from fedsparse.engines.conversation import Conversation
+from fedsparse.engines.engine import Engine
+from fedsparse.engines.result import Result
+from fedsparse.engines.run import OnRound, running
+from fedsparse.errors import DataError, OptionError
 from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
-from fedsparse.result import Result
-from fedsparse.run import run
+from fedsparse.problem.scaling import Scaling
+from fedsparse.requests import ColumnSquares, ColumnSums
 from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
 
-Progress = Callable[[str], None]
+OnModel = Callable[[str], None]
 """Called with what has just been fitted, once for each model."""
 
 _LARGE, _MODERATE = 100.0, 3.0
@@ -30,8 +31,16 @@ _LARGE, _MODERATE = 100.0, 3.0
 shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
 
 
-def no_progress(done: str) -> None:
+def tell_nobody(done: str) -> None:
     """Show nothing."""
+
+
+class Parting(TypedDict):
+    """How rows are cut into parts; see `fedsparse.problem.rows.Rows.part`."""
+
+    of: int
+    seed: int
+    by_class: bool
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,11 @@ class FitOptions:
     tolerance: float = 1e-9
     auto_rows: float | None = None
 
-    def loss_on(self, data: FederatedData) -> Loss:
-        """The loss, its automatic ℓ2 weight that of the data's rows."""
+    def loss_on(self, mass: float) -> Loss:
+        """The loss, its automatic ℓ2 weight that of rows that weigh so much together."""
         if self.auto_rows is None:
             return self.loss
-        return replace(self.loss, l2=self.loss.l2 * self.auto_rows / float(data.masses.sum()))
+        return replace(self.loss, l2=self.loss.l2 * self.auto_rows / mass)
 
     @property
     def roughly(self) -> "FitOptions":
@@ -85,10 +94,9 @@ class FitOptions:
         """Whether targets are numbers."""
         return isinstance(self.loss, SquaredError)
 
-    @property
-    def needs_moments(self) -> bool:
-        """Whether sites must tell means and variances first."""
-        return self.standardize or (self.intercept and self.is_regression)
+    def how_to_part(self, folds: int) -> "Parting":
+        """How every site's rows are cut into folds."""
+        return {"of": folds, "seed": self.seed, "by_class": not self.is_regression}
 
     @property
     def splices(self) -> bool:
@@ -123,79 +131,43 @@ def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
-    """How raw features become those that a model is fitted on.
+class Prepared:
+    """Rows ready to fit models on.
 
     Attributes
     ----------
-    mean, scale
-        A feature becomes (feature − mean) / scale.
-    intercept
-        Value of a last column added for the intercept; 0: no such column.
-    offset
-        Taken from the targets of a regression, and given back to the intercept.
+    engine
+        Shows them scaled, with the loss to minimize.
+    rows, mass
+        How many there are at all clients together, and what they weigh.
+    stored
+        Numbers that are stored: all of dense rows, the non-zeros of sparse ones.
+    labels
+        Rows of each class; None for numbers.
     """
 
-    mean: FloatArray
-    scale: FloatArray
-    intercept: float
-    offset: float = 0.0
+    engine: Engine
+    rows: int
+    mass: float
+    stored: int
+    labels: tuple[int, ...] | None
 
-    def apply(self, features: Features) -> Features:
-        """Standardized features, and the intercept's column.
+    @property
+    def scaling(self) -> Scaling:
+        """How they are scaled."""
+        scaling = self.engine.lens.scaling
+        assert scaling is not None
+        return scaling
 
-        Examples
-        --------
-        >>> Scaling(np.array([1.0]), np.array([2.0]), 1.0).apply(np.array([[5.0]]))
-        array([[2., 1.]])
-        """
-        if isinstance(features, sparse.csr_array):
-            return self._apply_to_sparse(features)
-        width = features.shape[1]
-        scaled = np.empty((features.shape[0], width + (self.intercept != 0.0)), features.dtype)
-        np.subtract(features, self.mean, out=scaled[:, :width], casting="same_kind")
-        np.divide(scaled[:, :width], self.scale, out=scaled[:, :width], casting="same_kind")
-        scaled[:, width:] = self.intercept
-        return scaled
+    @property
+    def loss(self) -> Loss:
+        """What is minimized."""
+        return self.engine.lens.loss
 
-    def scaled(self, data: FederatedData) -> FederatedData:
-        """Data to fit on."""
-        targets = data.targets - self.offset if self.offset else data.targets
-        return replace(data, features=self.apply(data.features), targets=targets)
-
-    def _apply_to_sparse(self, features: sparse.csr_array) -> sparse.csr_array:
-        values = (features.data / self.scale[features.indices]).astype(features.dtype)
-        scaled = sparse.csr_array((values, features.indices, features.indptr), features.shape)
-        if self.intercept == 0.0:
-            return scaled
-        column = np.full((features.shape[0], 1), self.intercept, features.dtype)
-        return sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"))
-
-    def on_original_scale(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coefficients of the raw features, and the intercept, of standardized ones.
-
-        Examples
-        --------
-        >>> scaling = Scaling(np.array([1.0]), np.array([2.0]), 10.0)
-        >>> [part.tolist() for part in scaling.on_original_scale(np.array([6.0, 0.5]))]
-        [[3.0], [2.0]]
-        """
-        width = self.scale.size
-        coefficients = (x[:width].T / self.scale).T
-        own = self.intercept * x[width:].sum(axis=0)
-        intercept = own - self.mean @ coefficients + self.offset
-        return coefficients, np.atleast_1d(intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """Data to fit models on, and how they were scaled."""
-
-    data: FederatedData
-    scaling: Scaling
-    loss: Loss
-    rounds: int
-    """Rounds it took: one if sites told their moments."""
+    @property
+    def is_learnable(self) -> bool:
+        """Whether there are rows of more than one class, or numbers."""
+        return self.labels is None or sum(count > 0 for count in self.labels) > 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,64 +189,74 @@ class Fitted:
     result: Result
     scaling: Scaling
 
-    def scores(self, features: Features) -> FloatArray:
-        """z·x + intercept of every row; one column per class for softmax."""
-        return np.asarray(features @ self.coefficients + self.intercept)
-
     @classmethod
     def of(cls, result: Result, scaling: Scaling) -> "Fitted":
         """The model that a run on scaled features found."""
         return cls(*scaling.on_original_scale(result.coef), result, scaling)
 
 
-def prepare(data: FederatedData, options: FitOptions) -> Prepared:
-    """Scale every site's features in the same way; see `scaling_from`."""
-    check_fit(options, data.width)
-    moments = None
-    if options.needs_moments:
-        moments = federated_moments(data, with_target=options.is_regression)
-    scaling = scaling_from(moments, options, data.width, is_sparse=data.is_sparse)
-    rounds = int(options.needs_moments)
-    return Prepared(scaling.scaled(data), scaling, options.loss_on(data), rounds)
-
-
-def scaling_from(
-    moments: Moments | None, options: FitOptions, width: int, *, is_sparse: bool
-) -> Scaling:
-    """How features are scaled, by what all sites told of theirs.
+def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
+    """Have all clients fill and scale their features in the same way, by sums over their rows.
 
     Columns that do not vary become 0. Features are centred if they are dense and there is an
-    intercept; with one, the targets of a regression are, too.
+    intercept; with one, the targets of a regression are, too. Missing values become the mean.
 
     Parameters
     ----------
-    moments
-        Of all sites' rows; None if ``options.needs_moments`` is false.
+    engine
+        Shows the rows, not scaled.
     options
         How models are fitted.
-    width
-        d.
-    is_sparse
-        Whether rows are CSR.
 
     Examples
     --------
-    >>> moments = Moments(9.0, np.array([5.0, 7.0]), np.array([4.0, 0.0]))
-    >>> scaling = scaling_from(moments, FitOptions(Logistic()), 2, is_sparse=False)
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients([([[3.0, 7.0]], [0]), ([[7.0, 7.0]], [1])])
+    >>> engine = fs.LocalEngine(data, "logistic")
+    >>> scaling = fs.converse(engine, prepare(engine, FitOptions(Logistic()))).scaling
     >>> scaling.mean.tolist(), scaling.scale.tolist()
     ([5.0, 7.0], [2.0, inf])
     """
-    mean, scale = np.zeros(width), np.ones(width)
-    if options.standardize and moments is not None:
-        deviation = np.sqrt(moments.variance)
+    check_fit(options, engine.width)
+    classes = 0 if engine.classes is None else engine.classes.size
+    request = ColumnSums(
+        with_target=options.is_regression, classes=classes, with_holes=engine.has_holes
+    )
+    (sums,) = yield (engine.ask(request),)
+    if sums.count == 0:
+        raise DataError("no site has a row to learn from; give more rows, or fewer folds")
+    mass = float(sums.total("mass"))
+    known = sums.total("known") if engine.has_holes else np.full(engine.width, mass)
+    means = sums.total("total") / np.where(known > 0, known, 1.0)
+    deviations = None
+    if options.standardize:
+        (squares,) = yield (engine.ask(ColumnSquares(means)),)
+        deviations = np.sqrt(squares.total("squares") / mass)
+    offset = float(sums.total("target")) / mass
+    scaling = _scaling(engine, options, means, deviations, offset)
+    lens = replace(engine.lens, loss=options.loss_on(mass), scaling=scaling)
+    labels = tuple(sums.total("labels").astype(int).tolist()) if classes else None
+    rows, stored = int(sums.total("rows")), int(sums.total("stored"))
+    return Prepared(engine.through(lens), rows, mass, stored, labels)
+
+
+def _scaling(
+    engine: Engine,
+    options: FitOptions,
+    means: FloatArray,
+    deviations: FloatArray | None,
+    offset: float,
+) -> Scaling:
+    mean, scale = np.zeros(engine.width), np.ones(engine.width)
+    if deviations is not None:
         # What rounding makes of a constant column is no variation.
-        varies = deviation > 1e-12 * np.abs(moments.mean)
-        scale = np.where(varies, deviation, np.inf)
-        if options.intercept and not is_sparse:
-            mean = moments.mean
+        varies = deviations > 1e-12 * np.abs(means)
+        scale = np.where(varies, deviations, np.inf)
+        if options.intercept and not engine.is_sparse:
+            mean = means
     value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0
-    offset = moments.target if options.intercept and moments is not None else 0.0
-    return Scaling(mean, scale, value, offset)
+    fill = means if engine.has_holes else None
+    return Scaling(mean, scale, value, offset if options.intercept else 0.0, fill)
 
 
 def check_fit(options: FitOptions, width: int) -> None:
@@ -307,8 +289,9 @@ def fit_model(
     options: FitOptions,
     *,
     start: Fitted | None = None,
-    on_round: Callable[[Record], None] | None = None,
-) -> Fitted:
+    evaluate_every: int = 1,
+    on_round: OnRound | None = None,
+) -> Conversation[Fitted]:
     """Fit a model of at most τ features, per class for softmax.
 
     Parameters
@@ -320,31 +303,37 @@ def fit_model(
     options
         How.
     start
-        A model of the same data to begin at, where the algorithm can.
-    on_round
+        A model of the same rows to begin at, where the algorithm can.
+    evaluate_every, on_round
         As in `run`.
 
     Examples
     --------
     >>> import fedsparse as fs
     >>> data = fs.datasets.simulation_1(clients=5, samples=40, width=30, relevant=3)
-    >>> options = FitOptions(fs.SquaredError())
-    >>> model = fit_model(prepare(data, options), 3, options)
+    >>> engine, options = fs.LocalEngine(data, "squared"), FitOptions(fs.SquaredError())
+    >>> model = fs.converse(engine, fit(engine, 3, options))
     >>> np.flatnonzero(model.coefficients).size
     3
     """
-    algorithm = algorithm_for(prepared.data.width, sparsity, options)
+    algorithm = algorithm_for(prepared.engine.shape[0], sparsity, options)
     if start is not None and isinstance(algorithm, FedSplice):
         algorithm = replace(algorithm, start_at=start.result.coef)
-    result = run(
+    result = yield from running(
+        prepared.engine,
         algorithm,
-        prepared.data,
-        loss=prepared.loss,
         rounds=options.rounds,
         seed=options.seed,
+        evaluate_every=evaluate_every,
         on_round=on_round,
     )
     return Fitted.of(result, prepared.scaling)
+
+
+def fit(engine: Engine, sparsity: int, options: FitOptions) -> Conversation[Fitted]:
+    """Prepare rows and fit a model on them; see `prepare` and `fit_model`."""
+    prepared = yield from prepare(engine, options)
+    return (yield from fit_model(prepared, sparsity, options))
 
 
 def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm:

@@ -6,35 +6,35 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count
-from fedsparse.data.federated import FederatedData
-from fedsparse.data.folds import half_of_every_site
+from fedsparse.engines.conversation import Conversation, exchanges_of, together
+from fedsparse.engines.engine import Engine
 from fedsparse.errors import OptionError
-from fedsparse.fitting import FitOptions, Progress, fit_model, no_progress, prepare
-from fedsparse.losses import SquaredError
+from fedsparse.modelling.fitting import FitOptions, OnModel, fit_model, prepare, tell_nobody
 from fedsparse.models.summary import FeatureStability, Stability
+from fedsparse.problem.rows import Rows
 
 
 def select_stably(
-    data: FederatedData,
+    engine: Engine,
     sparsity: int,
     options: FitOptions,
     names: Sequence[str],
     *,
     pairs: int = 25,
     threshold: float = 0.75,
-    on_model: Progress = no_progress,
-) -> Stability:
+    on_model: OnModel = tell_nobody,
+) -> Conversation[Stability]:
     """How often each feature is chosen on random halves of every site's rows, and without a site.
 
     Halves come in complementary pairs (Shah & Samworth, J. R. Stat. Soc. B 2013). Calling features
     stable that are chosen in a share of at least π halves, the expected number of stable features
     that one half chooses no more often than a random draw would (with probability at most q/d) is
-    at most q² / ((2π − 1) d), q being how many features a half chooses on average. No fit waits
-    for another, so that all can share their messages: the rounds told are those of the slowest.
+    at most q² / ((2π − 1) d), q being how many features a half chooses on average. All fits are in
+    lockstep: they take the exchanges of the slowest.
 
     Parameters
     ----------
-    data, options, on_model
+    engine, options, on_model
         As in `cross_validate`.
     sparsity
         τ of the models.
@@ -50,44 +50,58 @@ def select_stably(
     >>> import fedsparse as fs
     >>> Z = np.random.default_rng(0).standard_normal((60, 30))
     >>> y = Z[:, 3] - Z[:, 7]
-    >>> data = FederatedData.from_table(Z, y, ["north", "south"] * 30)
+    >>> data = fs.FederatedData.from_table(Z, y, ["north", "south"] * 30)
+    >>> engine = fs.LocalEngine(data, "squared")
     >>> names = [f"gene {number}" for number in range(30)]
-    >>> found = select_stably(data, 2, FitOptions(fs.SquaredError()), names, pairs=5)
+    >>> halving = select_stably(engine, 2, FitOptions(fs.SquaredError()), names, pairs=5)
+    >>> found = fs.converse(engine, halving)
     >>> found.features[0].frequency, found.features[0].without_a_site
     (1.0, 1.0)
     """
     check_count("pairs", pairs)
     if not 0.5 < threshold <= 1.0:
         raise OptionError(f"threshold must be above 0.5 and at most 1, not {threshold!r}")
-    halves, without = [], []
-    by_class = not isinstance(options.loss, SquaredError)
-    for pair in range(pairs):
-        half = half_of_every_site(data, seed=options.seed + pair, by_class=by_class)
-        for part in (half, ~half):
-            halves.append(_support(data.where(part), sparsity, options))
-            on_model("half of the rows")
-    for site in range(len(data) if len(data) > 1 else 0):
-        others = np.repeat(np.arange(len(data)) != site, data.counts)
-        without.append(_support(data.where(others), sparsity, options))
-        on_model(f"without {data.names[site]}")
-    supports = [found for found, _ in halves], [found for found, _ in without]
-    average = float(np.mean([support.size for support in supports[0]]))
+    rows, sites = engine.lens.rows, len(engine.names)
+    halves = [
+        rows.part(half, of=2, seed=options.seed + pair, by_class=not options.is_regression)
+        for pair in range(pairs)
+        for half in (0, 1)
+    ]
+    without = [rows.without(site) for site in range(sites)] if sites > 1 else []
+    labels = ["half of the rows"] * len(halves) + [f"without {name}" for name in engine.names]
+    fits = [
+        _support(engine, own, sparsity, options, label, on_model)
+        for own, label in zip([*halves, *without], labels, strict=False)
+    ]
+    supports, exchanges = yield from exchanges_of(together(fits))
+    of_halves, of_sites = supports[: len(halves)], supports[len(halves) :]
+    average = float(np.mean([support.size for support in of_halves]))
     return Stability(
         subsamples=len(halves),
         sparsity=sparsity,
         threshold=threshold,
-        expected_false=average**2 / ((2.0 * threshold - 1.0) * data.width),
-        features=_frequencies(*supports, names),
-        rounds=max(rounds for _, rounds in halves + without),
+        expected_false=average**2 / ((2.0 * threshold - 1.0) * engine.width),
+        features=_frequencies(of_halves, of_sites, names),
+        rounds=exchanges,
     )
 
 
-def _support(data: FederatedData, sparsity: int, options: FitOptions) -> tuple[Int64Array, int]:
-    """Features chosen on some rows, and the rounds that took."""
-    prepared = prepare(data, options)
-    model = fit_model(prepared, sparsity, options.roughly)
-    used = np.abs(model.coefficients.reshape(data.width, -1)).max(axis=1)
-    return np.flatnonzero(used), prepared.rounds + model.result.records[-1].round
+def _support(
+    engine: Engine,
+    rows: Rows,
+    sparsity: int,
+    options: FitOptions,
+    label: str,
+    on_model: OnModel,
+) -> Conversation[Int64Array]:
+    """Features chosen on some rows; none if these are all of one class."""
+    prepared = yield from prepare(engine.where(rows), options)
+    if not prepared.is_learnable:
+        return np.empty(0, dtype=np.int64)
+    model = yield from fit_model(prepared, sparsity, options.roughly)
+    on_model(label)
+    used = np.abs(model.coefficients.reshape(engine.width, -1)).max(axis=1)
+    return np.flatnonzero(used)
 
 
 def _frequencies(

@@ -6,10 +6,10 @@ from typing import Any
 from fedsparse.algorithms.splicing import FedSplice
 from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
+from fedsparse.engines.result import Result
+from fedsparse.engines.run import run
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss
-from fedsparse.result import Result
-from fedsparse.run import run
 
 
 def sparsity_path(

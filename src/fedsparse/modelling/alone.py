@@ -1,0 +1,101 @@
+"""What a site can do by itself: it fits a model on its own rows and tells how good that is."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.clients import Clients
+from fedsparse.engines.conversation import Conversation, converse
+from fedsparse.engines.local import LocalEngine
+from fedsparse.modelling.fitting import FitOptions, Fitted, fit_model, prepare
+from fedsparse.problem.rows import Rows
+from fedsparse.requests.judged import judged, judged_shapes, stacked
+from fedsparse.requests.request import Fields, Request, Shapes, Weights
+
+
+@dataclass(frozen=True)
+class JudgeAlone(Request):
+    """Ask a site to fit a model on all but a part of its rows, and to judge it on that part.
+
+    The model has τ features, or one less than there are rows, and is found by the method that suits
+    the loss, whatever the federation uses. Its coefficients do not leave the site.
+
+    Parameters
+    ----------
+    sparsity
+        τ.
+    keep
+        Features that are always kept.
+    part, parts, part_seed
+        Which rows are held out.
+    precision
+        ℓ2 weight times rows; None: the weight of the lens' loss.
+    standardize, intercept, rounds, seed
+        As in `FitOptions`.
+    centre
+        Taken from numbers before they are added up, the same at all sites.
+    """
+
+    of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
+    weights: ClassVar[Weights | None] = "uniform"
+
+    sparsity: int
+    keep: Int64Array
+    part: int
+    parts: int
+    part_seed: int
+    precision: float | None
+    standardize: bool
+    intercept: bool
+    rounds: int
+    seed: int
+    centre: float
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """See `fedsparse.requests.judged.judged`."""
+        return judged_shapes(shape)
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """Sums of each client over its held-out rows; all zero if it has none, or no others."""
+        return stacked([self._of_one(clients, int(place)) for place in which])
+
+    def _of_one(self, clients: Clients, place: int) -> dict[str, FloatArray]:
+        data = clients.data.client(place)
+        loss, is_numbers = clients.loss, clients.classes is None
+        how = {"of": self.parts, "seed": self.part_seed, "by_class": not is_numbers}
+        training, _ = Rows().but_part(self.part, **how).of(data)
+        unseen, _ = Rows().part(self.part, **how).of(data)
+        if len(training) == 0 or len(unseen) == 0:
+            sizes = self.answer_shapes(clients.shape)
+            return {name: np.zeros(size) for name, size in sizes.items() if size is not None}
+        engine = LocalEngine(training, loss, clients.workers.threads)
+        try:
+            model = converse(engine, self._fitting(engine))
+        finally:
+            engine.close()
+        shown = model.scaling.apply(unseen.features)
+        scores = shown @ model.result.coef
+        targets = loss.encode(unseen).values
+        if is_numbers:
+            scores, targets = scores + (model.scaling.offset - self.centre), targets - self.centre
+        return judged(targets, scores, is_numbers=is_numbers)
+
+    def _fitting(self, engine: LocalEngine) -> Conversation[Fitted]:
+        """τ features, or fewer where there are few rows."""
+        loss = engine.lens.loss
+        options = FitOptions(
+            loss if self.precision is None else replace(loss, l2=self.precision),
+            keep=tuple(self.keep.tolist()),
+            standardize=self.standardize,
+            intercept=self.intercept,
+            rounds=self.rounds,
+            seed=self.seed,
+            auto_rows=None if self.precision is None else 1.0,
+        )
+        prepared = yield from prepare(engine, options)
+        fewest = max(len(set(options.keep)), 1)
+        sparsity = max(min(self.sparsity, prepared.rows - 1), fewest)
+        return (yield from fit_model(prepared, sparsity, options.roughly))

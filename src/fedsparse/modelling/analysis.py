@@ -1,0 +1,363 @@
+"""A whole analysis as one conversation: choose τ, fit, judge on unseen rows, measure stability.
+
+Nothing here knows where rows lie: it asks through an engine, in memory or over a network.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from fedsparse.algorithms import Algorithm
+from fedsparse.engines.conversation import Conversation, exchanges_of, together
+from fedsparse.engines.engine import Engine
+from fedsparse.errors import DataError
+from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.fitting import (
+    FitOptions,
+    Fitted,
+    Prepared,
+    fit_model,
+    loss_for,
+    prepare,
+)
+from fedsparse.modelling.judging import evaluate_held_out
+from fedsparse.modelling.stability import select_stably
+from fedsparse.models.summary import Evaluation, Selection, Stability
+
+HowMany = int | Literal["cv", "ebic"]
+HeldOut = Literal["auto", "all", "fifth", "none"]
+OnProgress = Callable[[str, int, int], None]
+"""Called with the model just fitted, how many there are by now, and about how many in all."""
+
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+
+FOLDS = 5
+
+_LARGE = 3e8
+"""Work above which everything takes more than some seconds; see `_work`."""
+_PER_SITE = 2000
+_PAIRS = 25
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """What to work out.
+
+    Parameters
+    ----------
+    sparsity
+        τ, or how to choose it.
+    sparsities
+        τ values to choose from; None for a default range.
+    algorithm
+        As in `FitOptions`.
+    l2, standardize, intercept, rounds, seed
+        How models are fitted; see `fedsparse.modelling.fitting`.
+    evaluate_every
+        Rounds between two lines of the final model's history.
+    held_out
+        Rows to judge models on: every row once (``"all"``), a fifth, or none. ``"auto"`` takes all
+        of small data, a fifth of large.
+    stability
+        Pairs of half-samples; None: 25 of small data, 0 of large.
+    """
+
+    sparsity: HowMany = "cv"
+    sparsities: Sequence[int] | None = None
+    algorithm: Algorithm | None = None
+    l2: float | Literal["auto"] = "auto"
+    standardize: bool = True
+    intercept: bool = True
+    rounds: int = 100
+    seed: int = 0
+    evaluate_every: int = 1
+    held_out: HeldOut = "auto"
+    stability: int | None = None
+
+    def fit_options(self, classes: int | None, keep: tuple[int, ...]) -> FitOptions:
+        """How models are fitted on targets of so many classes (None: numbers)."""
+        # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
+        is_auto = self.l2 == "auto"
+        return FitOptions(
+            loss_for(classes, 1.0, self.l2),
+            algorithm=self.algorithm,
+            keep=keep,
+            standardize=self.standardize,
+            intercept=self.intercept,
+            rounds=self.rounds,
+            seed=self.seed,
+            auto_rows=1.0 if is_auto else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What an analysis found.
+
+    Attributes
+    ----------
+    fitted
+        The model.
+    options
+        How it was fitted, with the loss of all rows.
+    sparsity
+        τ.
+    selection, evaluation, stability
+        How τ was chosen, how good the model is, which features are found again; None if that was
+        not asked for.
+    exchanges
+        Messages to every site and back, all of it in lockstep.
+    notes
+        What a reader should know, in sentences.
+    """
+
+    fitted: Fitted
+    options: FitOptions
+    sparsity: int
+    selection: Selection | None
+    evaluation: Evaluation | None
+    stability: Stability | None
+    exchanges: int
+    notes: tuple[str, ...]
+
+
+def analysing(
+    engine: Engine,
+    asked: AnalysisOptions,
+    names: Sequence[str],
+    *,
+    labels: tuple[str, ...] | None = None,
+    keep: tuple[int, ...] = (),
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> Conversation[Analysis]:
+    """Choose τ, fit, judge and measure stability.
+
+    Parameters
+    ----------
+    engine
+        Shows all rows, not scaled.
+    asked
+        What to work out.
+    names
+        Of the features.
+    labels
+        Names of the classes; None for numbers.
+    keep
+        Places of features that are always kept.
+    on_progress
+        Called after each model.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.datasets.simulation_1(clients=4, samples=40, width=20, relevant=3)
+    >>> engine = fs.LocalEngine(data, "squared")
+    >>> asked = AnalysisOptions(sparsity=3, stability=2)
+    >>> found = fs.converse(engine, analysing(engine, asked, [str(n) for n in range(20)]))
+    >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
+    (3, 160, 4)
+    """
+    options = asked.fit_options(None if labels is None else len(labels), keep)
+    work = _Work(engine, asked, options, names, labels, on_progress)
+    found, exchanges = yield from exchanges_of(work.all())
+    return replace(found, exchanges=exchanges)
+
+
+class _Work:
+    """What is to be worked out, and how far it is."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        asked: AnalysisOptions,
+        options: FitOptions,
+        names: Sequence[str],
+        labels: tuple[str, ...] | None,
+        on_progress: OnProgress,
+    ) -> None:
+        self._engine = engine
+        self._asked = asked
+        self._options = options
+        self._names = names
+        self._labels = labels
+        self._on_progress = on_progress
+        self._done = self._total = 0
+
+    def all(self) -> Conversation[Analysis]:
+        prepared = yield from prepare(self._engine, self._options)
+        if not prepared.is_learnable:
+            raise DataError("all rows have the same label; a model needs rows of two classes")
+        plan = _plan(self._asked, self._engine, prepared, len(self._sparsities(prepared)))
+        self._total = self._models_to_fit(prepared, plan)
+        (model, evaluation) = yield from _both(
+            self._model_and_stability(prepared, plan.pairs), self._judged(plan)
+        )
+        selection, fitted, stability = model
+        options = replace(self._options, loss=prepared.loss, auto_rows=None)
+        sparsity = selection.chosen if selection else int(self._asked.sparsity)
+        notes = (*plan.notes, *_notes_on_labels(prepared, self._labels))
+        return Analysis(fitted, options, sparsity, selection, evaluation, stability, 0, notes)
+
+    def _model_and_stability(
+        self, prepared: Prepared, pairs: int
+    ) -> Conversation[tuple[Selection | None, Fitted, Stability | None]]:
+        """τ, then the model of that τ beside the features found again."""
+        selection, known = yield from self._chosen(self._engine, prepared)
+        sparsity = selection.chosen if selection else int(self._asked.sparsity)
+        fitted, stability = yield from _both(
+            self._final(prepared, sparsity, known), self._stability(sparsity, pairs)
+        )
+        return selection, fitted, stability
+
+    def _chosen(
+        self, engine: Engine, prepared: Prepared
+    ) -> Conversation[tuple[Selection | None, Fitted | None]]:
+        """τ by the rows at hand, if that is asked for; EBIC gives the model, too."""
+        if isinstance(self._asked.sparsity, int):
+            return None, None
+        sparsities = self._sparsities(prepared)
+        if self._asked.sparsity == "ebic":
+            return (
+                yield from choose_by_ebic(engine, sparsities, self._options, on_model=self._step)
+            )
+        chosen = yield from cross_validate(
+            engine, sparsities, self._options, folds=FOLDS, on_model=self._step
+        )
+        return chosen, None
+
+    def _final(
+        self, prepared: Prepared, sparsity: int, known: Fitted | None
+    ) -> Conversation[Fitted]:
+        fitted = known
+        if fitted is None:
+            fitted = yield from fit_model(
+                prepared, sparsity, self._options, evaluate_every=self._asked.evaluate_every
+            )
+        self._step(f"{sparsity} features")
+        return fitted
+
+    def _stability(self, sparsity: int, pairs: int) -> Conversation[Stability | None]:
+        if pairs == 0:
+            return None
+        return (
+            yield from select_stably(
+                self._engine,
+                sparsity,
+                self._options,
+                self._names,
+                pairs=pairs,
+                on_model=self._step,
+            )
+        )
+
+    def _judged(self, plan: "_Plan") -> Conversation[Evaluation | None]:
+        if plan.folds == 0:
+            return None
+        return (
+            yield from evaluate_held_out(
+                self._engine,
+                self._sparsity_on,
+                self._options,
+                folds=FOLDS,
+                only_first=plan.folds == 1,
+                labels=self._labels or (),
+                on_model=self._step,
+            )
+        )
+
+    def _sparsity_on(self, training: Engine, prepared: Prepared) -> Conversation[int]:
+        """τ from training rows alone, by the same rule."""
+        if isinstance(self._asked.sparsity, int):
+            return self._asked.sparsity
+        chosen, _ = yield from self._chosen(training, prepared)
+        assert chosen is not None
+        return chosen.chosen
+
+    def _sparsities(self, prepared: Prepared) -> Sequence[int]:
+        kept = len(set(self._options.keep))
+        return self._asked.sparsities or default_sparsities(
+            prepared.engine.width, prepared.rows, kept
+        )
+
+    def _models_to_fit(self, prepared: Prepared, plan: "_Plan") -> int:
+        """How many models all of it takes; folds of small data may have fewer τ to try."""
+        to_choose = _models_to_choose(self._asked, len(self._sparsities(prepared)))
+        sites = len(self._engine.names)
+        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
+        halves = 2 * plan.pairs + sites * (sites > 1) if plan.pairs else 0
+        return to_choose + 1 + judged + halves
+
+    def _step(self, what: str) -> None:
+        self._done += 1
+        self._on_progress(what, self._done, max(self._total, self._done))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How much is worked out.
+
+    Attributes
+    ----------
+    folds
+        Folds held out to judge on: 0, 1 or all.
+    pairs
+        Of half-samples.
+    notes
+        What was left out to save time.
+    """
+
+    folds: int
+    pairs: int
+    notes: tuple[str, ...]
+
+
+def _plan(asked: AnalysisOptions, engine: Engine, prepared: Prepared, sparsities: int) -> _Plan:
+    to_choose = _models_to_choose(asked, sparsities)
+    sites = len(engine.names)
+    models = (FOLDS + 1) * to_choose + FOLDS * (sites + 2) + 2 * _PAIRS + sites
+    is_large = _work(engine, prepared) * models > _LARGE
+    notes = []
+    folds = {"all": FOLDS, "fifth": 1, "none": 0}.get(asked.held_out, 1 if is_large else FOLDS)
+    if asked.held_out == "auto" and is_large:
+        notes.append(
+            "A fifth of every site's rows was held out once, to save time; --held-out all "
+            "holds out every row once."
+        )
+    pairs = asked.stability
+    if pairs is None:
+        pairs = 0 if is_large else _PAIRS
+        if is_large:
+            notes.append("Stability was not worked out, to save time; --stability 25 does it.")
+    return _Plan(folds, pairs, tuple(notes))
+
+
+def _models_to_choose(asked: AnalysisOptions, sparsities: int) -> int:
+    return {"cv": FOLDS * sparsities, "ebic": sparsities}.get(str(asked.sparsity), 0)
+
+
+def _work(engine: Engine, prepared: Prepared) -> float:
+    """About how long a model takes: the numbers a round touches, and what each site costs.
+
+    Dense numbers take a quarter of the time of sparse ones.
+    """
+    stored = prepared.stored if engine.is_sparse else prepared.stored / 4
+    return float(stored + len(engine.names) * (engine.width + _PER_SITE))
+
+
+def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:
+    """Classes so rare that some folds may have none of their rows to learn from."""
+    return [
+        f'Class "{label}" has {count} rows at all sites together: some folds may have none to '
+        "learn from, and how well it is told from others is hardly known."
+        for label, count in zip(labels or (), prepared.labels or (), strict=True)
+        if count < FOLDS
+    ]
+
+
+def _both(
+    one: Conversation[_One], other: Conversation[_Other]
+) -> Conversation[tuple[_One, _Other]]:
+    """Two conversations of different kinds in lockstep."""
+    first, second = yield from together((one, other))  # type: ignore[arg-type]
+    return first, second  # type: ignore[return-value]

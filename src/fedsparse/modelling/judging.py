@@ -1,0 +1,200 @@
+"""How good a model is on rows it has not seen, beside each site alone and all rows in one place."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedsparse.arrays import Int64Array
+from fedsparse.engines.conversation import Conversation, exchanges_of, together
+from fedsparse.engines.engine import Engine
+from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.modelling.fitting import (
+    FitOptions,
+    OnModel,
+    Prepared,
+    fit_model,
+    prepare,
+    tell_nobody,
+)
+from fedsparse.modelling.metrics import Judged
+from fedsparse.models.summary import Confusion, Evaluation, Method, Score
+from fedsparse.requests import Answers, Judge
+
+ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
+"""Gives τ for training rows, so that choosing is part of what is judged."""
+
+_METHODS: tuple[Method, ...] = ("federated", "alone", "pooled")
+
+
+def evaluate_held_out(
+    engine: Engine,
+    choose_sparsity: ChooseSparsity,
+    options: FitOptions,
+    *,
+    folds: int = 5,
+    only_first: bool = False,
+    labels: tuple[str, ...] = (),
+    on_model: OnModel = tell_nobody,
+) -> Conversation[Evaluation | None]:
+    """Metrics on held-out rows, site by site and together; None if no row could be held out.
+
+    Every site holds back a fold of its rows; τ is chosen and models are fitted on the others: one
+    of all sites together, one of each site by itself, and where rows lie in one place one of all
+    rows pooled, all of the same τ. All folds are in lockstep.
+
+    Parameters
+    ----------
+    engine, options, on_model
+        As in `fedsparse.modelling.choosing.cross_validate`.
+    choose_sparsity
+        A conversation that gives τ for training rows.
+    folds
+        How many parts every site's rows are cut into; each is held out once.
+    only_first
+        Hold out the first part only, for large data.
+    labels
+        Names of the classes.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.datasets.simulation_1(clients=4, samples=40, width=20, relevant=3)
+    >>> engine = fs.LocalEngine(data, "squared")
+    >>> judging = evaluate_held_out(engine, given(3), FitOptions(fs.SquaredError()))
+    >>> found = fs.converse(engine, judging)
+    >>> [(score.method, score.site) for score in found.scores][:3]
+    [('federated', None), ('alone', None), ('pooled', None)]
+    """
+    judge = _Judge(engine, choose_sparsity, options, folds, on_model)
+    parts = range(1 if only_first else folds)
+    found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
+    sums: dict[tuple[Method, str | None], Judged] = {}
+    for method, site, own in (told for of_fold in found for told in of_fold):
+        if own is not None:
+            before = sums.get((method, site))
+            sums[method, site] = own if before is None else before + own
+    if ("federated", None) not in sums:
+        return None
+    share = "a random fifth" if folds == 5 else f"one part in {folds}"
+    return Evaluation(
+        folds=len(parts),
+        held_out=f"{share} of every site's rows" if only_first else "every row once",
+        scores=tuple(_scores(sums, engine.names)),
+        confusion=_confusion(sums["federated", None], labels),
+        rounds=exchanges,
+    )
+
+
+def given(sparsity: int) -> ChooseSparsity:
+    """Always the same τ."""
+
+    def choose(training: Engine, prepared: Prepared) -> Conversation[int]:
+        return sparsity
+        yield ()  # it asks nothing, and is a conversation all the same
+
+    return choose
+
+
+_Told = list[tuple[Method, str | None, Judged | None]]
+"""By way of learning and site (None: all sites together), what was told of held-out rows."""
+
+
+def _scores(sums: Mapping[tuple[Method, str | None], Judged], names: Sequence[str]) -> list[Score]:
+    """All sites together first, then site by site."""
+    keys = [(method, site) for site in (None, *names) for method in _METHODS]
+    return [
+        Score(method=key[0], site=key[1], rows=sums[key].rows, metrics=sums[key].metrics())
+        for key in keys
+        if key in sums
+    ]
+
+
+def _confusion(judged: Judged, labels: tuple[str, ...]) -> Confusion | None:
+    if judged.is_numbers:
+        return None
+    counts = judged.confusion
+    names = labels or tuple(str(code) for code in range(counts.shape[0]))
+    return Confusion(classes=names, counts=tuple(map(tuple, counts.tolist())))
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Fits models without a fold and judges them on it."""
+
+    engine: Engine
+    choose_sparsity: ChooseSparsity
+    options: FitOptions
+    folds: int
+    on_model: OnModel
+
+    def of_fold(self, part: int) -> Conversation[_Told]:
+        """What is told of all ways of learning."""
+        rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
+        training = self.engine.where(rows.but_part(part, **how))
+        prepared = yield from prepare(training, self.options)
+        if not prepared.is_learnable:
+            return []
+        sparsity = yield from self.choose_sparsity(training, prepared)
+        ways = [
+            self._learnt("federated", prepared, part, sparsity),
+            self._alone(prepared, part, sparsity),
+        ]
+        if self.engine.can_pool:
+            ways.append(self._pooled(training, part, sparsity))
+        found = yield from together(ways)
+        return [told for own in found for told in own]
+
+    def _learnt(
+        self, method: Method, prepared: Prepared, part: int, sparsity: int
+    ) -> Conversation[_Told]:
+        """A model of all training rows, judged on each site's held-out rows and on all."""
+        model = yield from fit_model(prepared, sparsity, self.options.roughly)
+        self.on_model("all sites together" if method == "federated" else "all rows in one place")
+        rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
+        lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
+        unseen, request = self.engine.through(lens), Judge(model.result.coef)
+        sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
+        sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
+        answers = yield tuple(unseen.ask(request, which=which) for _, which in sites)
+        return [
+            (method, site, self._judged(own, model.scaling.offset))
+            for (site, _), own in zip(sites, answers, strict=True)
+        ]
+
+    def _pooled(self, training: Engine, part: int, sparsity: int) -> Conversation[_Told]:
+        """All rows in one place, where that can be."""
+        pooled = training.through(replace(training.lens, is_pooled=True))
+        prepared = yield from prepare(pooled, self.options)
+        return (yield from self._learnt("pooled", prepared, part, sparsity))
+
+    def _alone(self, prepared: Prepared, part: int, sparsity: int) -> Conversation[_Told]:
+        """Each site by itself: it tells its own sums, which are added up for all."""
+        options, how = self.options, self.options.how_to_part(self.folds)
+        is_auto = options.auto_rows is not None
+        request = JudgeAlone(
+            sparsity=sparsity,
+            keep=np.array(sorted(set(options.keep)), dtype=np.int64),
+            part=part,
+            parts=self.folds,
+            part_seed=how["seed"],
+            precision=options.loss.l2 * (options.auto_rows or 1.0) if is_auto else None,
+            standardize=options.standardize,
+            intercept=options.intercept,
+            rounds=options.rounds,
+            seed=options.seed,
+            centre=prepared.scaling.offset,
+        )
+        whole = self.engine.where(self.engine.lens.rows)
+        names = self.engine.names
+        answers = yield tuple(
+            whole.ask(request, which=np.array([place])) for place in range(len(names))
+        )
+        for name in names:
+            self.on_model(f"{name} alone")
+        judged = [self._judged(own, request.centre) for own in answers]
+        each: _Told = [("alone", name, own) for name, own in zip(names, judged, strict=True)]
+        return [*(("alone", None, own) for own in judged), *each]
+
+    def _judged(self, answers: Answers, centre: float) -> Judged | None:
+        return Judged.told(answers, is_numbers=self.options.is_regression, centre=centre)

@@ -1,0 +1,88 @@
+"""From tables in one place to a model and everything that its report shows."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedsparse.data.federated import FederatedData
+from fedsparse.engines.conversation import converse
+from fedsparse.engines.local import LocalEngine
+from fedsparse.modelling.analysis import AnalysisOptions, OnProgress, analysing
+from fedsparse.modelling.fitting import loss_for
+from fedsparse.models import FitSummary
+from fedsparse.models.building import Provenance, summarize
+from fedsparse.models.summary import SiteCount
+
+if TYPE_CHECKING:
+    from fedsparse.tables import Loaded
+
+
+def analyse(
+    loaded: "Loaded",
+    options: AnalysisOptions,
+    *,
+    title: str = "",
+    files: Sequence[str] = (),
+    settings: Mapping[str, str] = MappingProxyType({}),
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> FitSummary:
+    """Fit a model, and judge it.
+
+    Parameters
+    ----------
+    loaded
+        The sites' rows, from `fedsparse.tables.load_tables`.
+    options
+        What to work out.
+    title
+        Of the report.
+    files
+        SHA-256 of the files that held the rows.
+    settings
+        More to tell of how the rows were prepared.
+    on_progress
+        Called after each model.
+    """
+    data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
+    classes = None if loaded.classes is None else len(loaded.classes)
+    engine = LocalEngine(data, loss_for(classes, 1.0))
+    try:
+        conversation = analysing(
+            engine,
+            options,
+            loaded.names,
+            labels=loaded.classes,
+            keep=loaded.encoding.kept,
+            on_progress=on_progress,
+        )
+        found = converse(engine, conversation)
+    finally:
+        engine.close()
+    return summarize(
+        found,
+        loaded.encoding,
+        Provenance(
+            title=title,
+            source=loaded.source,
+            sites=_sites(data, loaded.classes),
+            fingerprint=loaded.fingerprint,
+            files=tuple(files),
+            settings=dict(settings),
+            notes=loaded.notes,
+        ),
+        how_many=options.sparsity,
+    )
+
+
+def _sites(data: FederatedData, classes: tuple[str, ...] | None) -> tuple[SiteCount, ...]:
+    sites = []
+    for place, name in enumerate(data.names):
+        own = data.targets[data.pointer[place] : data.pointer[place + 1]]
+        counts = None
+        if classes is not None:
+            numbers = np.bincount(own, minlength=len(classes)).tolist()
+            counts = dict(zip(classes, numbers, strict=True))
+        sites.append(SiteCount(name=name, rows=own.size, classes=counts))
+    return tuple(sites)

@@ -1,0 +1,182 @@
+"""Which rows a question is about: drawn by each client from the seed and its own rows.
+
+Folds, halves and held-out rows are cuts. A cut needs nothing but a client's targets, its place in
+the federation and the seed, so that every client makes it by itself and no row number travels.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedsparse.arrays import AnyArray, BoolArray, Int64Array
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import DataError, OptionError
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of several equal parts of every client's rows, or all the others.
+
+    Attributes
+    ----------
+    number, of
+        Which part, from 0, of how many.
+    seed
+        Fixes the draw.
+    by_class
+        Spread the rows of every class evenly, too.
+    is_left_out
+        All rows but those of the part.
+
+    Examples
+    --------
+    >>> Part(0, of=2, by_class=True).mask(np.array([0, 0, 1, 1]), identity=0).tolist()
+    [True, False, True, False]
+    """
+
+    number: int
+    of: int
+    seed: int = 0
+    by_class: bool = False
+    is_left_out: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < self.of:
+            raise OptionError(f"part {self.number} of {self.of} does not exist; parts count from 0")
+
+    def mask(self, targets: AnyArray, identity: int) -> BoolArray:
+        """Which of a client's rows are meant."""
+        rows = targets.size
+        order = np.random.default_rng([self.seed, identity]).permutation(rows)
+        if self.by_class:
+            order = order[np.argsort(targets[order], kind="stable")]
+        parts = np.empty(rows, dtype=np.int64)
+        # Clients begin at different parts: small ones would all miss the last otherwise.
+        parts[order] = (np.arange(rows) + identity) % self.of
+        return np.asarray((parts == self.number) != self.is_left_out)
+
+
+@dataclass(frozen=True)
+class Without:
+    """All rows but those of one client.
+
+    Examples
+    --------
+    >>> Without(2).mask(np.zeros(3), identity=2).any()
+    np.False_
+    """
+
+    client: int
+
+    def mask(self, targets: AnyArray, identity: int) -> BoolArray:
+        """Which of a client's rows are meant."""
+        return np.full(targets.size, identity != self.client)
+
+
+Cut = Part | Without
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are left after some cuts, each of what the one before left.
+
+    Examples
+    --------
+    >>> data = FederatedData.from_clients([([[1.0]] * 4, [0, 0, 1, 1]), ([[1.0]] * 2, [0, 1])])
+    >>> training = Rows().but_part(0, of=2, by_class=True)
+    >>> training.mask(data).tolist()
+    [False, True, False, True, True, False]
+    >>> training.without(1).mask(data).tolist()
+    [False, True, False, True, False, False]
+    """
+
+    cuts: tuple[Cut, ...] = ()
+
+    def part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
+        """One of several parts of these rows."""
+        return Rows((*self.cuts, Part(number, of, seed, by_class)))
+
+    def but_part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
+        """These rows without one of several parts."""
+        return Rows((*self.cuts, Part(number, of, seed, by_class, is_left_out=True)))
+
+    def without(self, client: int) -> "Rows":
+        """These rows without those of the client at a place in the federation."""
+        return Rows((*self.cuts, Without(client)))
+
+    def mask(self, data: FederatedData) -> BoolArray:
+        """Which rows of some clients are meant."""
+        masks = [
+            self._mask(data.targets[begin:end], int(identity))
+            for begin, end, identity in zip(
+                data.pointer[:-1], data.pointer[1:], data.identities, strict=True
+            )
+        ]
+        return np.concatenate(masks)
+
+    def of(self, data: FederatedData) -> tuple[FederatedData, Int64Array]:
+        """The rows, and the places of the clients that have some of them."""
+        if not self.cuts:
+            return data, np.arange(len(data))
+        mask = self.mask(data)
+        counts = np.add.reduceat(mask.astype(np.int64), data.pointer[:-1])
+        return data.where(mask), np.flatnonzero(counts)
+
+    def _mask(self, targets: AnyArray, identity: int) -> BoolArray:
+        left = np.arange(targets.size)
+        for cut in self.cuts:
+            left = left[cut.mask(targets[left], identity)]
+        mask = np.zeros(targets.size, dtype=bool)
+        mask[left] = True
+        return mask
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The cuts as JSON holds them.
+
+        Examples
+        --------
+        >>> Rows().without(3).to_json()
+        [{'without': 3}]
+        """
+        return [
+            {"without": cut.client}
+            if isinstance(cut, Without)
+            else {
+                "part": [cut.number, cut.of, cut.seed],
+                "by_class": cut.by_class,
+                "is_left_out": cut.is_left_out,
+            }
+            for cut in self.cuts
+        ]
+
+    @classmethod
+    def from_json(cls, written: object) -> "Rows":
+        """What `to_json` wrote; a DataError if it is malformed.
+
+        Examples
+        --------
+        >>> rows = Rows().but_part(1, of=5, seed=7).without(3)
+        >>> Rows.from_json(rows.to_json()) == rows
+        True
+        """
+        if not isinstance(written, list) or len(written) > _MOST_CUTS:
+            raise DataError("it is not said which rows are meant")
+        return cls(tuple(_cut(entry) for entry in written))
+
+
+_MOST_CUTS = 16
+
+
+def _cut(written: object) -> Cut:
+    match written:
+        case {"without": int(client), **rest} if not rest and not isinstance(client, bool):
+            return Without(client)
+        case {
+            "part": [int(number), int(of), int(seed)],
+            "by_class": bool(by_class),
+            "is_left_out": bool(is_left_out),
+            **rest,
+        } if not rest and 0 <= number < of < 2**31 and 0 <= seed < 2**63:
+            return Part(number, of, seed, by_class, is_left_out)
+    raise DataError("it is not said which rows are meant")

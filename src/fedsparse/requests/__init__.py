@@ -1,0 +1,29 @@
+"""What may be asked of clients, and what comes back."""
+
+from fedsparse.requests.answers import Answers
+from fedsparse.requests.column_sums import ColumnSquares, ColumnSums
+from fedsparse.requests.derivatives import Curvature, Evaluate, Gradient, Slopes
+from fedsparse.requests.judged import Judge
+from fedsparse.requests.local_steps import LocalSteps
+from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.requests.shifted_lasso import ShiftedLasso
+from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
+
+__all__ = [
+    "Answers",
+    "ColumnSquares",
+    "ColumnSums",
+    "Curvature",
+    "Evaluate",
+    "Fields",
+    "Gradient",
+    "Judge",
+    "LocalSteps",
+    "Request",
+    "Shapes",
+    "ShiftedLasso",
+    "Slopes",
+    "Smoothness",
+    "SmoothnessAbove",
+    "Weights",
+]

@@ -1,0 +1,144 @@
+"""Sums over rows by which all clients fill and scale their columns alike."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.clients import Clients
+from fedsparse.data.federated import Features, FederatedData
+from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.stacks import DenseStack, Stack
+
+
+@dataclass(frozen=True)
+class ColumnSums(Request):
+    """Ask how many rows there are, and for the sum of every feature.
+
+    Parameters
+    ----------
+    with_target
+        Ask for the sum of the target, too.
+    classes
+        How many classes labels stand for; 0: labels are not counted.
+    with_holes
+        Values may be missing: ask for what the rows weigh in which a feature is known, too.
+    """
+
+    of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
+    weights: ClassVar[Weights | None] = "uniform"
+
+    with_target: bool = False
+    classes: int = 0
+    with_holes: bool = False
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """Numbers, and vectors as long as a row or as there are classes."""
+        vectors = {"total": shape[:1], "known": shape[:1], "labels": (self.classes,)}
+        is_asked = {"total": True, "known": self.with_holes, "labels": self.classes > 0}
+        return {
+            "rows": None,
+            "mass": None,
+            "stored": None,
+            "target": None,
+            **{name: own for name, own in vectors.items() if is_asked[name]},
+        }
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``rows``, ``mass``, ``stored``, ``target``, ``total``, ``known``, ``labels``."""
+        sites = [clients.data.client(int(place)) for place in which]
+        width = clients.shape[:1]
+        fields: dict[str, Stack | FloatArray] = {
+            "rows": np.array([float(site.samples) for site in sites]),
+            "mass": np.array([float(site.masses[0]) for site in sites]),
+            "stored": np.array([float(_stored(site)) for site in sites]),
+            "target": np.array([self._target(site) for site in sites]),
+            "total": DenseStack(np.array([_totals(site) for site in sites]), width),
+        }
+        if self.with_holes:
+            fields["known"] = DenseStack(np.array([_known(site) for site in sites]), width)
+        if self.classes:
+            codes = [clients.targets_of(int(place))[:, 0].astype(np.int64) for place in which]
+            counts = [np.bincount(own, minlength=self.classes).astype(float) for own in codes]
+            fields["labels"] = DenseStack(np.array(counts), (self.classes,))
+        return fields
+
+    def _target(self, site: FederatedData) -> float:
+        return float(_weights(site) @ site.targets) if self.with_target else 0.0
+
+
+@dataclass(frozen=True)
+class ColumnSquares(Request):
+    """Ask for Σ (feature − centre)² over rows in which it is known.
+
+    Parameters
+    ----------
+    centre
+        Of every feature; with means of all rows nothing cancels.
+    """
+
+    of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
+    weights: ClassVar[Weights | None] = "uniform"
+
+    centre: FloatArray
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """The centres."""
+        return (self.centre,)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A vector as long as a row."""
+        return {"squares": shape[:1]}
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``squares`` of each client."""
+        sums = [_squares(clients.data.client(int(place)), self.centre) for place in which]
+        return {"squares": DenseStack(np.array(sums), clients.shape[:1])}
+
+
+def _stored(site: FederatedData) -> int:
+    features = site.features
+    return int(features.nnz if isinstance(features, sparse.csr_array) else features.size)
+
+
+def _weights(site: FederatedData) -> FloatArray:
+    return np.ones(site.samples) if site.row_weights is None else site.row_weights
+
+
+def _totals(site: FederatedData) -> FloatArray:
+    # Row by row in a fixed order, without a copy in float64 of float32 data.
+    if isinstance(site.features, sparse.csr_array):
+        return np.asarray(site.features.T.astype(np.float64) @ _weights(site))
+    return np.asarray(np.einsum("ij,i->j", _without_holes(site.features), _weights(site)))
+
+
+def _known(site: FederatedData) -> FloatArray:
+    """What the rows weigh in which each feature is known."""
+    if isinstance(site.features, sparse.csr_array):
+        return np.full(site.width, float(site.masses[0]))
+    is_known = ~np.isnan(site.features)
+    return np.asarray(np.einsum("ij,i->j", is_known.astype(np.float64), _weights(site)))
+
+
+def _squares(site: FederatedData, centre: FloatArray) -> FloatArray:
+    weights = _weights(site)
+    if not isinstance(site.features, sparse.csr_array):
+        deviations = _without_holes(site.features - centre)
+        return np.asarray(np.einsum("ij,ij,i->j", deviations, deviations, weights))
+    stored = site.features.tocoo()
+    row, column = stored.coords
+    own = weights[row]
+    deviations = stored.data - centre[column]
+    of_stored = np.bincount(column, weights=own * deviations**2, minlength=site.width)
+    mass_of_stored = np.bincount(column, weights=own, minlength=site.width)
+    return np.asarray(of_stored + np.maximum(weights.sum() - mass_of_stored, 0.0) * centre**2)
+
+
+def _without_holes(values: Features) -> Features:
+    """Zero in place of what is missing, which adds nothing."""
+    is_missing = np.isnan(values)
+    return np.where(is_missing, 0.0, values) if is_missing.any() else values

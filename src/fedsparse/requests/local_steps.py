@@ -1,0 +1,143 @@
+"""The local loop of the paper: K gradient steps on a client, with or without H_τ after each."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.clients import Clients
+from fedsparse.kernels.plan import Plan
+from fedsparse.kernels.random import sample_without_replacement
+from fedsparse.requests.request import Fields, Request, Shapes
+from fedsparse.sparsity import Sparsity
+from fedsparse.stacks import DenseStack, Stack, flatten
+
+
+@dataclass(frozen=True)
+class LocalSteps(Request):
+    """Ask for K local gradient steps from x.
+
+    Parameters
+    ----------
+    x
+        x_t, where every client starts.
+    steps
+        K.
+    step_size
+        γ.
+    batch_size
+        Rows of each mini-batch b; None, or more than a client has, means all its rows.
+    sparsity
+        The constraint to project onto after each step; None for plain steps.
+    proximal
+        μ of the term (μ/2)‖x − x_t‖² in the local problem.
+    snapshot
+        Where the client takes the full gradient that corrects its mini-batch gradients (SVRG).
+    seed, round
+        With the client and the step they say which rows a mini-batch has.
+    with_objective
+        Have clients send f_i(x_t), too.
+    with_distance
+        Have clients send ‖x_i − x_t‖², too: how far they went.
+    """
+
+    x: FloatArray
+    steps: int
+    step_size: float
+    batch_size: int | None = None
+    sparsity: Sparsity | None = None
+    proximal: float = 0.0
+    snapshot: FloatArray | None = None
+    seed: int = 0
+    round: int = 0
+    with_objective: bool = False
+    with_distance: bool = False
+
+    def telling_objective(self) -> "LocalSteps":
+        """The same steps, f_i(x_t) coming with the first of them."""
+        return replace(self, with_objective=True)
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x, and the snapshot where it is another vector."""
+        if self.snapshot is None or self.snapshot is self.x:
+            return (self.x,)
+        return (self.x, self.snapshot)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A vector like x, and the numbers asked for."""
+        numbers = {"objective": self.with_objective, "squared_distance": self.with_distance}
+        return {"x": shape} | {name: None for name, is_asked in numbers.items() if is_asked}
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``x`` of each client after its steps; ``objective`` before, ``squared_distance``."""
+        moved = self._steps(clients, which)
+        fields: dict[str, Stack | FloatArray] = {"x": moved}
+        if self.with_objective:
+            fields["objective"] = clients.objectives(self.x, which)
+        if self.with_distance:
+            fields["squared_distance"] = moved.squared_distances(self.x)
+        return fields
+
+    def _steps(self, clients: Clients, which: Int64Array) -> Stack:
+        threshold = None
+        if self.sparsity is not None:
+            threshold = self.sparsity.column_threshold(self.x.shape)
+            if threshold is None:
+                return self._steps_with_any_projection(clients, which)
+        kept = 0 if threshold is None else threshold.kept
+        plan = self._plan(clients, kept)
+        return clients.local_steps(self.x, self.snapshot, plan, threshold, which)
+
+    def _plan(self, clients: Clients, kept: int) -> Plan:
+        l2 = clients.loss.l2
+        shrink = 1.0 - self.step_size * (l2 + self.proximal)
+        pull = self.step_size * self.proximal
+        decay = 1.0
+        for _ in range(self.steps):
+            decay = shrink * decay + pull
+        return Plan(
+            loss=clients.loss.code,
+            steps=self.steps,
+            step_size=float(self.step_size),
+            shrink=float(shrink),
+            pull=float(pull),
+            decay=float(decay),
+            batch=self.batch_size or 0,
+            kept=kept,
+            seed=self.seed,
+            round=self.round,
+        )
+
+    def _steps_with_any_projection(self, clients: Clients, which: Int64Array) -> DenseStack:
+        """The local loop for projections that the compiled loops do not know."""
+        answers = np.empty((which.size, self.x.size))
+        for place, client in enumerate(which):
+            answers[place] = flatten(self._steps_on_one(clients, int(client)))
+        return DenseStack(answers, clients.shape)
+
+    def _steps_on_one(self, clients: Clients, client: int) -> FloatArray:
+        assert self.sparsity is not None
+        gradient = clients.gradient_on_rows(client)
+        every_row = np.arange(clients.data.counts[client])
+        is_full = self.batch_size is None or self.batch_size >= every_row.size
+        snapshot = None if is_full else self.snapshot
+        at_snapshot = 0.0 if snapshot is None else gradient(snapshot, every_row)
+        x = self.x
+        for step in range(self.steps):
+            batch = every_row if is_full else self._batch(clients, client, step)
+            estimate = gradient(x, batch) + clients.loss.l2 * x + self.proximal * (x - self.x)
+            if snapshot is not None:
+                estimate = estimate - gradient(snapshot, batch) + at_snapshot
+            x = self.sparsity.project(x - self.step_size * estimate)
+        return x
+
+    def _batch(self, clients: Clients, client: int, step: int) -> Int64Array:
+        assert self.batch_size is not None
+        return sample_without_replacement(
+            self.seed,
+            int(clients.data.identities[client]),
+            self.round,
+            step,
+            int(clients.data.counts[client]),
+            self.batch_size,
+        )
