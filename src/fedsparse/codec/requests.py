@@ -7,7 +7,7 @@ travels once it is listed in `REQUESTS`, as long as its fields are of the kinds 
 import math
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -17,15 +17,18 @@ from fedsparse.codec.constraints import constraint_from_json, constraint_to_json
 from fedsparse.codec.frame import packed, unpacked
 from fedsparse.errors import OptionError
 from fedsparse.requests import (
-    ColumnMoments,
+    ColumnSquares,
+    ColumnSums,
     Curvature,
-    Describe,
     Evaluate,
     Gradient,
+    Judge,
     LocalSteps,
     Request,
     ShiftedLasso,
     Slopes,
+    Smoothness,
+    SmoothnessAbove,
 )
 from fedsparse.sparsity import Sparsity
 from fedsparse.stacks import flatten, unflatten
@@ -34,9 +37,12 @@ from fedsparse.wire import WireError
 REQUESTS: dict[str, type[Request]] = {
     request.__name__: request
     for request in (
-        ColumnMoments,
-        Describe,
+        ColumnSums,
+        ColumnSquares,
+        Smoothness,
+        SmoothnessAbove,
         Evaluate,
+        Judge,
         Gradient,
         Slopes,
         Curvature,
@@ -44,6 +50,15 @@ REQUESTS: dict[str, type[Request]] = {
         LocalSteps,
     )
 }
+
+_Kind = TypeVar("_Kind", bound=type[Request])
+
+
+def travels(request: _Kind) -> _Kind:
+    """Have a request travel to sites; a decorator for those of the layers above."""
+    REQUESTS[request.__name__] = request
+    return request
+
 
 _VECTORS = (FloatArray, FloatArray | None, Int64Array)
 _LARGEST = 2**63
@@ -112,8 +127,9 @@ def decode_request(message: bytes, shape: tuple[int, ...]) -> Request:
         raise WireError("There are not as many vectors as the header says.")
     if sorted([*vectors, *numbers, *same]) != sorted(kinds):
         raise WireError(f"The fields are not those of {name}.")
+    rows = REQUESTS[name].like_a_row
     values: dict[str, Any] = {
-        field: _vector_from_bytes(part, kinds[field], shape)
+        field: _vector_from_bytes(part, kinds[field], shape[:1] if field in rows else shape)
         for field, part in zip(vectors, parts, strict=True)
     }
     for field, twin in same.items():
@@ -136,17 +152,17 @@ def _number_to_json(value: Any, kind: Any) -> Any:
         return constraint_to_json(value)
     if value is None or isinstance(value, (bool, np.bool_)):
         return None if value is None else bool(value)
-    return float(value) if kind is float else int(value)
+    return float(value) if kind in (float, float | None) else int(value)
 
 
 def _number_from_json(value: Any, kind: Any, field: str) -> Any:
-    if value is None and kind in (int | None, Sparsity | None, FloatArray | None):
+    if value is None and kind in (int | None, float | None, Sparsity | None, FloatArray | None):
         return None
     if kind == Sparsity | None:
         return constraint_from_json(value)
     if kind is bool and isinstance(value, bool):
         return value
-    if kind is float and type(value) in (int, float) and _is_finite(value):
+    if kind in (float, float | None) and type(value) in (int, float) and _is_finite(value):
         return float(value)
     if kind in (int, int | None) and type(value) is int and 0 <= value < _LARGEST:
         return value

@@ -6,6 +6,7 @@ compose: ``yield from`` makes one after another, `together` holds several in loc
 """
 
 from collections.abc import Generator, Iterable, Sequence
+from inspect import GEN_SUSPENDED, getgeneratorstate
 from typing import TypeVar
 
 from fedsparse.engines.engine import Ask, Engine
@@ -45,7 +46,7 @@ def converse(engine: Engine, conversation: Conversation[_Result]) -> _Result:
         result: _Result = end.value
         return result
     except BaseException as error:
-        if conversation.gi_frame is not None:  # it waits for answers that will not come
+        if getgeneratorstate(conversation) == GEN_SUSPENDED:  # it waits for what will not come
             conversation.throw(error)
         raise
 

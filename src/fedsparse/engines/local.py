@@ -16,7 +16,7 @@ from fedsparse.engines.engine import Ask, Engine, weights_of
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
 from fedsparse.losses import Loss, as_loss
-from fedsparse.requests import Answers
+from fedsparse.requests import Answers, Fields, Request
 
 _KEPT_BYTES = 2**30
 """Room for rows made ready for lenses; beyond it they are made ready anew in every exchange."""
@@ -55,7 +55,7 @@ class LocalEngine(Engine):
         self.names = data.names
         self.width = data.width
         self.is_sparse = data.is_sparse
-        self.has_holes = not data.is_sparse and bool(np.isnan(data.features).any())
+        self.has_holes = _has_holes(data)
         self.classes  # noqa: B018 - refuses targets that do not suit the loss
 
     @property
@@ -75,6 +75,13 @@ class LocalEngine(Engine):
             prepared = self._look(asks[own[0]].lens)
             answers |= {place: prepared.answer(asks[place]) for place in own}
         return [answers[place] for place in range(len(asks))]
+
+    def answer_of(self, lens: Lens, request: Request) -> tuple[Fields, float] | None:
+        """What the only client answers, and what its rows weigh; None if the lens shows none."""
+        prepared = self._look(lens)
+        if prepared.clients is None:
+            return None
+        return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
@@ -151,6 +158,11 @@ def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:
         chosen = lens.scaling.scaled(chosen)
     clients = open_clients(chosen, lens.loss, workers)
     return Prepared(clients, places, chosen.masses, _bytes_of(chosen))
+
+
+def _has_holes(data: FederatedData) -> bool:
+    features = data.features
+    return not isinstance(features, sparse.csr_array) and bool(np.isnan(features).any())
 
 
 def _bytes_of(data: FederatedData) -> int:

@@ -7,14 +7,16 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
+from fedsparse.codec.requests import travels
 from fedsparse.engines.conversation import Conversation, converse
 from fedsparse.engines.local import LocalEngine
-from fedsparse.modelling.fitting import FitOptions, Fitted, fit_model, prepare
+from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
 from fedsparse.problem.rows import Rows
 from fedsparse.requests.judged import judged, judged_shapes, stacked
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 
 
+@travels
 @dataclass(frozen=True)
 class JudgeAlone(Request):
     """Ask a site to fit a model on all but a part of its rows, and to judge it on that part.
@@ -27,7 +29,7 @@ class JudgeAlone(Request):
     sparsity
         τ.
     keep
-        Features that are always kept.
+        1 for features that are always kept, 0 for others.
     part, parts, part_seed
         Which rows are held out.
     precision
@@ -41,9 +43,10 @@ class JudgeAlone(Request):
     of_everyone: ClassVar[bool] = True
     is_round: ClassVar[bool] = False
     weights: ClassVar[Weights | None] = "uniform"
+    like_a_row: ClassVar[tuple[str, ...]] = ("keep",)
 
     sparsity: int
-    keep: Int64Array
+    keep: FloatArray
     part: int
     parts: int
     part_seed: int
@@ -53,6 +56,10 @@ class JudgeAlone(Request):
     rounds: int
     seed: int
     centre: float
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """Which features are kept."""
+        return (self.keep,)
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """See `fedsparse.requests.judged.judged`."""
@@ -65,7 +72,7 @@ class JudgeAlone(Request):
     def _of_one(self, clients: Clients, place: int) -> dict[str, FloatArray]:
         data = clients.data.client(place)
         loss, is_numbers = clients.loss, clients.classes is None
-        how = {"of": self.parts, "seed": self.part_seed, "by_class": not is_numbers}
+        how: Parting = {"of": self.parts, "seed": self.part_seed, "by_class": not is_numbers}
         training, _ = Rows().but_part(self.part, **how).of(data)
         unseen, _ = Rows().part(self.part, **how).of(data)
         if len(training) == 0 or len(unseen) == 0:
@@ -88,7 +95,7 @@ class JudgeAlone(Request):
         loss = engine.lens.loss
         options = FitOptions(
             loss if self.precision is None else replace(loss, l2=self.precision),
-            keep=tuple(self.keep.tolist()),
+            keep=tuple(np.flatnonzero(self.keep).tolist()),
             standardize=self.standardize,
             intercept=self.intercept,
             rounds=self.rounds,

@@ -360,4 +360,4 @@ def _both(
 ) -> Conversation[tuple[_One, _Other]]:
     """Two conversations of different kinds in lockstep."""
     first, second = yield from together((one, other))  # type: ignore[arg-type]
-    return first, second  # type: ignore[return-value]
+    return first, second

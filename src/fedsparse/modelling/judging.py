@@ -174,7 +174,7 @@ class _Judge:
         is_auto = options.auto_rows is not None
         request = JudgeAlone(
             sparsity=sparsity,
-            keep=np.array(sorted(set(options.keep)), dtype=np.int64),
+            keep=np.isin(np.arange(self.engine.width), options.keep).astype(np.float64),
             part=part,
             parts=self.folds,
             part_seed=how["seed"],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import FloatArray
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.data.federated import Features, FederatedData
 
 
@@ -59,7 +59,7 @@ class Scaling:
         targets = data.targets - self.offset if self.offset else data.targets
         return replace(data, features=self.apply(data.features), targets=targets)
 
-    def _filled(self, features: Features) -> Features:
+    def _filled(self, features: AnyArray) -> AnyArray:
         assert self.fill is not None
         return np.where(np.isnan(features), self.fill.astype(features.dtype), features)
 

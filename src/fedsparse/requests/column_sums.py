@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.clients import Clients
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.stacks import DenseStack, Stack
 
@@ -84,6 +84,8 @@ class ColumnSquares(Request):
     is_round: ClassVar[bool] = False
     weights: ClassVar[Weights | None] = "uniform"
 
+    like_a_row: ClassVar[tuple[str, ...]] = ("centre",)
+
     centre: FloatArray
 
     def vectors(self) -> tuple[FloatArray, ...]:
@@ -138,7 +140,7 @@ def _squares(site: FederatedData, centre: FloatArray) -> FloatArray:
     return np.asarray(of_stored + np.maximum(weights.sum() - mass_of_stored, 0.0) * centre**2)
 
 
-def _without_holes(values: Features) -> Features:
+def _without_holes(values: AnyArray) -> AnyArray:
     """Zero in place of what is missing, which adds nothing."""
     is_missing = np.isnan(values)
     return np.where(is_missing, 0.0, values) if is_missing.any() else values

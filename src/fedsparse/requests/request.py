@@ -38,6 +38,9 @@ class Request(ABC):
     weights: ClassVar[Weights | None] = None
     """How clients count in the sums; None: as the one who asks says."""
 
+    like_a_row: ClassVar[tuple[str, ...]] = ()
+    """Vectors among the fields that have an entry per feature, whatever the classes."""
+
     def asked(self, taking_part: Int64Array) -> Int64Array:
         """Places of the clients to ask, of those that take part."""
         return taking_part

@@ -2,41 +2,48 @@
 
 import hashlib
 import logging
+import math
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.arrays import Int64Array
+from fedsparse.arrays import AnyArray
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
-from fedsparse.data.moments import Moments, merged
-from fedsparse.engines.base import Engine
+from fedsparse.engines.engine import Ask, Engine, weights_of
 from fedsparse.engines.flower.payloads import (
     Answered,
-    Ask,
+    Asks,
     Refused,
     Setup,
-    SetupNeeded,
+    TellMe,
     digest_of,
     from_bytes,
+    lens_to_bytes,
     to_bytes,
 )
 from fedsparse.engines.flower.server.agreement import Terms, agree
 from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.server.roll_call import roll_call
+from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
-from fedsparse.fitting import Scaling
-from fedsparse.losses import Loss, coefficient_shape
-from fedsparse.requests import ColumnMoments, Fields, Request
+from fedsparse.modelling.fitting import loss_for
+from fedsparse.requests import Answers, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.cells import LARGEST
 from fedsparse.tables.findings import joined
 
 log = logging.getLogger("fedsparse.federation")
+
+LARGEST_MESSAGE = 2**28
+"""Bytes of content in a message; more asks than that travel in several."""
+
+Replies = dict[int, tuple[Fields, float] | None]
+"""A site's answers by the place of their ask, with what its rows weigh; None: it has no rows."""
 
 _WORTH_DELIVERING = 3
 """Rounds' time-outs after which a message to a site that hangs is forgotten."""
@@ -54,10 +61,11 @@ class Member:
         What it told of its table.
     setup, session
         What it must know, and the digest that stands for it.
-    knows_setup
-        Whether it has been told.
+    knows_setup, knows_lenses
+        What it has been told.
     answers, missed
-        Rounds in which it answered or did not; questions about f, l_i or moments are no rounds.
+        Exchanges in which it answered or did not; questions about f, l_i, sums of columns or
+        metrics alone do not count.
     pending
         Messages it has not replied to, each with the number of the question and when it was sent.
     is_absent
@@ -78,6 +86,7 @@ class Member:
     setup: bytes = b""
     session: str = ""
     knows_setup: bool = False
+    knows_lenses: set[str] = field(default_factory=set)
     answers: int = 0
     missed: int = 0
     pending: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -99,7 +108,7 @@ class FlowerEngine(Engine):
 
     Clients are the sites in the order of their names, so that results do not depend on who came
     first: they are those of `LocalEngine` on the same rows, bit for bit. Made, it knows who is
-    there and what their tables have in common; `set_up` says what to do with them.
+    there and what their tables have in common.
 
     Parameters
     ----------
@@ -118,8 +127,8 @@ class FlowerEngine(Engine):
         How all sites' tables become arrays.
     members
         The sites and how they did.
-    notes
-        What a reader of the model should know, in sentences.
+    exchanges
+        Messages to every site and back so far.
     """
 
     def __init__(self, grid: Grid, terms: Terms, conduct: Conduct) -> None:
@@ -134,69 +143,50 @@ class FlowerEngine(Engine):
             for place, (node, own) in enumerate(told.items())
         ]
         self.names = tuple(member.name for member in self.members)
-        self.masses = np.array([float(member.description.rows) for member in self.members])
-        self.notes: tuple[str, ...] = self.encoding.notes
-
-    def set_up(self, loss: Loss, scaling: Scaling | None = None) -> None:
-        """Say how sites are to answer from now on.
-
-        Parameters
-        ----------
-        loss
-            What is minimized.
-        scaling
-            How sites scale their features; None: not at all.
-        """
-        self.loss = loss
+        self.width = len(self.encoding.feature_names)
+        self.is_sparse = not self.encoding.columns
+        self.has_holes = terms.impute is not None
+        self.exchanges = 0
         classes = self.encoding.classes
-        self.classes = None if classes is None else np.arange(len(classes))
-        width = len(self.encoding.feature_names)
-        has_intercept = scaling is not None and scaling.intercept != 0.0
-        self.shape = coefficient_shape(width + has_intercept, self.classes, loss)
-        for member in self.members:
-            member.setup = self.setup_for(loss, scaling, member.place).to_bytes()
-            member.session = digest_of(member.setup)
-            member.knows_setup = False
-
-    def setup_for(self, loss: Loss, scaling: Scaling | None, place: int = 0) -> Setup:
-        """What the site at a place must know to answer."""
+        self.lens = Lens(loss_for(None if classes is None else len(classes), 1.0))
         agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
-        return Setup(loss, agreed, place, scaling)
-
-    def moments(self, *, with_target: bool) -> Moments:
-        """Means and variances of all sites' features, as they are; takes a round."""
-        request = ColumnMoments(with_target)
-        answers = self._answers(request, self.members)
-        found: list[Moments] = []
-        missing: list[str] = []
         for member in self.members:
-            own = request.each(answers[member.place]) if member.place in answers else []
-            if own and not _are_plausible(own[0], member.description.rows):
-                self._exclude(member, "its means and variances cannot be right")
-                own = []
-            found += own
-            missing += [] if own else [member.name]
-        self._check_enough(request, self.members, len(found))
-        if missing:
-            self.notes += (f"Features were scaled without {joined(missing)}.",)
-        return merged(found)
+            member.setup = Setup(agreed, member.place).to_bytes()
+            member.session = digest_of(member.setup)
 
-    def ask(self, request: Request, which: Int64Array) -> Fields:
-        """The answers of the sites at places ``which``, which must all come."""
-        fields, answered = self.gather(request, which)
-        if answered.size < which.size:
-            missing = [self.names[place] for place in which if place not in answered]
-            raise FederationError(f"{', '.join(missing)} did not answer; try again when they do")
-        return fields
+    @property
+    def classes(self) -> AnyArray | None:
+        """Places of the classes in the encoding, None for regression."""
+        classes = self.encoding.classes
+        return None if classes is None else np.arange(len(classes))
 
-    def gather(self, request: Request, which: Int64Array) -> tuple[Fields, Int64Array]:
-        """The answers that came, and from whom; too few raise a FederationError."""
-        asked = [self.members[place] for place in which]
-        answers = self._answers(request, asked)
+    def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
+        """The sums of what sites answered; too few answers raise a FederationError."""
+        answers: list[Answers] = []
+        for batch in _batches(asks, self.width * max(1, len(self.encoding.classes or ()))):
+            answers += self._exchange(batch)
+        return answers
+
+    def _exchange(self, asks: Sequence[Ask]) -> list[Answers]:
+        """One message to every site that is asked something."""
+        self._questions += 1
+        began = time.monotonic()
+        question = _Question(asks, self)
+        asked = [member for member in self.members if question.places_of(member)]
+        answers = self._collect(question, asked)
         self._exclude_not_finite(answers)
-        places = sorted(answers)
-        self._check_enough(request, asked, len(places))
-        return stack_answers([answers[place] for place in places]), np.array(places)
+        self._check_enough(question, asked, answers)
+        for member in asked:
+            if question.is_round:
+                member.answers += member.place in answers
+                member.missed += member.place not in answers
+        seconds = time.monotonic() - began
+        log.info(
+            "%s: %d of %d sites answered in %.1f s",
+            question.listed, len(answers), len(asked), seconds,
+        )  # fmt: skip
+        self.exchanges += 1
+        return [question.sums(place, answers, seconds) for place in range(len(asks))]
 
     def fingerprint(self) -> str:
         """A digest of what the sites told about their tables."""
@@ -208,31 +198,15 @@ class FlowerEngine(Engine):
         """Look for replies no more; the grid is Flower's."""
         self._mailbox.close()
 
-    def _answers(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
-        """What came of a question, by place."""
-        self._questions += 1
-        began = time.monotonic()
-        answers = self._collect(request, asked)
-        if request.is_round:
-            for member in asked:
-                member.answers += member.place in answers
-                member.missed += member.place not in answers
-        log.info(
-            "%s: %d of %d sites answered in %.1f s",
-            type(request).__name__, len(answers), len(asked), time.monotonic() - began,
-        )  # fmt: skip
-        return answers
-
-    def _collect(self, request: Request, asked: Sequence[Member]) -> dict[int, Fields]:
+    def _collect(self, question: "_Question", asked: Sequence[Member]) -> dict[int, Replies]:
         """Answers by place: all, or those that came in time."""
-        encoded = encode_request(request)
-        answers: dict[int, Fields] = {}
+        answers: dict[int, Replies] = {}
         began = time.monotonic()
         has_told = False
         for _ in pauses():
             missing = [m for m in asked if m.excluded is None and m.place not in answers]
-            self._post(encoded, missing)
-            self._read(request, answers)
+            self._post(question, missing)
+            self._read(question, answers)
             missing = [m for m in missing if m.excluded is None and m.place not in answers]
             waited = time.monotonic() - began
             if not missing:
@@ -251,15 +225,12 @@ class FlowerEngine(Engine):
                     has_told = True
         raise AssertionError  # pauses never end
 
-    def _post(self, encoded: bytes, missing: Sequence[Member]) -> None:
+    def _post(self, question: "_Question", missing: Sequence[Member]) -> None:
         """Ask those who are not at work on an earlier message, as far as one can tell."""
         now = time.monotonic()
         patience = self._conduct.round_seconds
         free = [m for m in missing if all(now - at > patience for _, at in m.pending.values())]
-        payloads = {}
-        for member in free:
-            setup = None if member.knows_setup else member.setup
-            payloads[member.node] = to_bytes(Ask(encoded, member.session, setup))
+        payloads = {member.node: question.message_to(member) for member in free}
         sent = self._mailbox.post(payloads, str(self._questions))
         for member in free:
             if member.node in sent:
@@ -274,14 +245,14 @@ class FlowerEngine(Engine):
             member.pending = recent
         return {own: member for member in self.members for own in member.pending}
 
-    def _read(self, request: Request, answers: dict[int, Fields]) -> None:
+    def _read(self, question: "_Question", answers: dict[int, Replies]) -> None:
         """Take in replies to this question, and note who replied to an earlier one."""
         waiting = self._waiting()
         for identity, reply in self._mailbox.replies(waiting).items():
             if identity not in waiting:
                 continue  # it was given up, and now it came
             member = waiting[identity]
-            question, _ = member.pending.pop(identity)
+            number, _ = member.pending.pop(identity)
             if isinstance(reply, Failure):
                 self._mark_absent([member], reply.reason)
                 continue
@@ -289,22 +260,24 @@ class FlowerEngine(Engine):
             if member.is_absent:
                 log.info("%s is back", member.name)
                 member.is_absent = False
-            if question == self._questions and member.place not in answers:
-                self._take(request, member, reply, answers)
+            if number == self._questions and member.place not in answers:
+                self._take(question, member, reply, answers)
 
     def _take(
-        self, request: Request, member: Member, reply: bytes, answers: dict[int, Fields]
+        self, question: "_Question", member: Member, reply: bytes, answers: dict[int, Replies]
     ) -> None:
         try:
             said = from_bytes(reply)
             match said:
-                case Answered(answer, crossed):
-                    answers[member.place] = decode_answer(answer, request, self.shape)
+                case Answered(own, crossed):
+                    answers[member.place] = question.decoded(member, own)
                     member.knows_setup = True
+                    member.knows_lenses |= question.lenses_of(member)
                     if crossed is not None:
                         member.add_crossed(*crossed)
-                case SetupNeeded():
+                case TellMe(lenses):
                     member.knows_setup = False
+                    member.knows_lenses -= set(lenses)
                 case Refused(reason):
                     self._exclude(member, reason)
                 case _:
@@ -312,9 +285,9 @@ class FlowerEngine(Engine):
         except WireError as error:
             self._exclude(member, f"its answer cannot be used: {error}")
 
-    def _exclude_not_finite(self, answers: dict[int, Fields]) -> None:
+    def _exclude_not_finite(self, answers: dict[int, Replies]) -> None:
         """Leave out sites whose answers are not numbers, unless all are: then the run diverged."""
-        poisoned = [place for place, answer in answers.items() if not _is_finite(answer)]
+        poisoned = [place for place, own in answers.items() if not _are_finite(own)]
         if len(poisoned) == len(answers):
             return
         for place in poisoned:
@@ -332,31 +305,126 @@ class FlowerEngine(Engine):
                 log.warning("%s is absent: %s", member.name, told)
                 member.is_absent = True
 
-    def _check_enough(self, request: Request, asked: Sequence[Member], count: int) -> None:
+    def _check_enough(
+        self, question: "_Question", asked: Sequence[Member], answers: dict[int, Replies]
+    ) -> None:
         fewest = min(self._conduct.fewest, len(asked))
-        if count >= fewest:
+        if len(answers) >= fewest:
             return
         reasons = [
             f"{member.name} ({member.excluded or 'absent'})"
             for member in asked
             if member.excluded is not None or member.is_absent
         ]
-        again = "train again" if isinstance(request, ColumnMoments) else "resume"
         raise FederationError(
-            f"{count} of the {fewest} sites needed answered {type(request).__name__}; without an "
-            f"answer: {', '.join(reasons)}; see to them and {again}, or lower --min-sites"
+            f"{len(answers)} of the {fewest} sites needed answered {question.listed}; without an "
+            f"answer: {', '.join(reasons)}; see to them and resume, or lower --min-sites"
         )
 
 
-def _are_plausible(moments: Moments, rows: int) -> bool:
-    """Whether a table of so many rows can have these moments."""
-    numbers = np.concatenate([[moments.target], moments.mean, np.sqrt(np.abs(moments.variance))])
-    are_bounded = bool((np.abs(numbers) <= LARGEST).all())
-    return are_bounded and moments.mass == rows and bool((moments.variance >= 0.0).all())
+class _Question:
+    """The asks of an exchange, as each site gets them."""
+
+    def __init__(self, asks: Sequence[Ask], engine: FlowerEngine) -> None:
+        self._asks = asks
+        self._members = len(engine.members)
+        self._shapes = [engine.through(ask.lens).shape for ask in asks]
+        self._encoded = [encode_request(ask.request) for ask in asks]
+        self._lenses = {ask.lens.digest: ask.lens for ask in asks}
+        counts = Counter(type(ask.request).__name__ for ask in asks)
+        self.listed = ", ".join(
+            f"{count} × {name}" if count > 1 else name for name, count in counts.items()
+        )
+        self.is_round = any(ask.request.is_round for ask in asks)
+
+    def places_of(self, member: Member) -> list[int]:
+        """Which asks are for a site."""
+        return [
+            place
+            for place, ask in enumerate(self._asks)
+            if ask.which is None or member.place in ask.which
+        ]
+
+    def lenses_of(self, member: Member) -> set[str]:
+        """Digests of the lenses that a site's asks are about."""
+        return {self._asks[place].lens.digest for place in self.places_of(member)}
+
+    def message_to(self, member: Member) -> bytes:
+        """All asks for a site, with what it may not know."""
+        places = self.places_of(member)
+        unknown = sorted(self.lenses_of(member) - member.knows_lenses)
+        return to_bytes(
+            Asks(
+                member.session,
+                tuple((self._asks[place].lens.digest, self._encoded[place]) for place in places),
+                None if member.knows_setup else member.setup,
+                tuple(lens_to_bytes(self._lenses[digest]) for digest in unknown),
+            )
+        )
+
+    def decoded(self, member: Member, answers: Sequence[tuple[bytes, float] | None]) -> "Replies":
+        """A site's answers by the place of their ask; those without rows are left out."""
+        places = self.places_of(member)
+        if len(answers) != len(places):
+            raise WireError("There are not as many answers as there were requests.")
+        found: Replies = {}
+        for place, own in zip(places, answers, strict=True):
+            if own is None:
+                found[place] = None
+                continue
+            written, mass = own
+            if not 0.0 < mass <= member.description.rows:
+                raise WireError("It claims other rows than it described.")
+            answer = decode_answer(written, self._asks[place].request, self._shapes[place])
+            found[place] = (answer, mass)
+        return found
+
+    def sums(self, place: int, answers: dict[int, "Replies"], seconds: float) -> Answers:
+        """The weighted sums of one ask, over sites in order."""
+        ask = self._asks[place]
+        told = {who: own[place] for who, own in sorted(answers.items()) if place in own}
+        found = {who: own for who, own in told.items() if own is not None}
+        others = [
+            who
+            for who in (ask.which if ask.which is not None else range(self._members))
+            if who not in told
+        ]
+        if not found:
+            return Answers({}, 0.0, 0, len(others), seconds=seconds)
+        places = np.array(list(found))
+        masses = np.array([mass for _, mass in found.values()])
+        return Answers.of(
+            stack_answers([fields for fields, _ in found.values()]),
+            weights_of(ask.weights, masses, places),
+            asked=len(found) + len(others),
+            seconds=seconds,
+        )
 
 
-def _is_finite(answer: Fields) -> bool:
+def _batches(asks: Sequence[Ask], width: int) -> Iterator[list[Ask]]:
+    """Asks cut where the answers to them would pass what a message may hold."""
+    batch: list[Ask] = []
+    size = 0
+    for ask in asks:
+        own = _largest_answer(ask.request, width)
+        if batch and size + own > LARGEST_MESSAGE:
+            yield batch
+            batch, size = [], 0
+        batch.append(ask)
+        size += own
+    yield batch
+
+
+def _largest_answer(request: Request, width: int) -> int:
+    """Bytes of an answer, or of the request, if nothing is zero."""
+    up = sum(8 * math.prod(own or (1,)) for own in request.answer_shapes((width,)).values())
+    return max(up, sum(8 * vector.size for vector in request.vectors()))
+
+
+def _are_finite(answers: "Replies") -> bool:
     return all(
         field.is_finite() if isinstance(field, Stack) else bool(np.isfinite(field).all())
-        for field in answer.values()
+        for own in answers.values()
+        if own is not None
+        for field in own[0].values()
     )

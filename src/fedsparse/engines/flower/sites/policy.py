@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedsparse.codec.requests import REQUESTS
 from fedsparse.errors import OptionError
+from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.requests import Curvature, LocalSteps, Request
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.description import ColumnDescription
@@ -17,11 +18,14 @@ from fedsparse.tables.findings import listed
 Count = Annotated[int, Field(ge=1)]
 
 _WAYS_OUT = {
-    "ColumnMoments": "train with --no-standardize, a regression also with --no-intercept",
+    "ColumnSquares": "train with --no-standardize",
     "Curvature": "train with --method FedIterHT",
-    "Describe": "train with a --step-size",
+    "Judge": "train with --held-out none",
+    JudgeAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
     "Slopes": "train with --method FedIterHT",
+    "Smoothness": "train with a --step-size",
+    "SmoothnessAbove": "train with a --step-size",
 }
 
 
@@ -47,7 +51,8 @@ class Policy(BaseModel):
     smallest_support: Count = 1
     """Fewest features that curvature may be asked on."""
     most_rounds: Count | None = None
-    """Requests answered in one run, those for moments, l_i or the objective not counted."""
+    """Requests answered in one run, those for sums of columns, l_i, the objective or metrics not
+    counted. Each model of an analysis takes some: cross-validation takes hundreds."""
     most_local_steps: Count = 10_000
     """In one request: more keep the site busy for long."""
 

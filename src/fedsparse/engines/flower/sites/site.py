@@ -1,39 +1,43 @@
 """A site: answers what it is asked, on its own rows, within its policy."""
 
 import logging
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from fedsparse.clients import Clients, open_clients
 from fedsparse.codec import WireError, decode_request, encode_answer
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines.flower.payloads import (
     Answered,
-    Ask,
+    Asks,
     Described,
     Hello,
     Payload,
     Refused,
     Setup,
-    SetupNeeded,
+    TellMe,
     digest_of,
     from_bytes,
+    lens_from_bytes,
+    lens_to_bytes,
     to_bytes,
 )
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.tables import SiteTable, Told, Wishes
+from fedsparse.engines.lens import Lens
+from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import DataError, FederationError, OptionError
+from fedsparse.losses import Softmax, SquaredError
+from fedsparse.requests import Request
 from fedsparse.tables import SiteDescription
 from fedsparse.wire import MAX_LENGTH
 
 log = logging.getLogger("fedsparse.federation")
 
-_ONE = np.zeros(1, dtype=np.int64)
+_MOST_LENSES = 4096
 
 
 class Site:
@@ -65,22 +69,28 @@ class Site:
         self._table = table
         self._policy = policy
         self._threads = threads
-        self._setups: dict[str, bytes] = {}
-        self._opened: tuple[str, Clients] | None = None
+        self._setup: tuple[str, bytes] | None = None
+        self._lenses: dict[str, Lens] = {}
+        self._opened: tuple[str, LocalEngine] | None = None
         self._rounds: Counter[int] = Counter()
 
     def memory(self) -> dict[str, bytes]:
         """What must be kept for the next message, if another process answers it."""
         rounds = {f"rounds of {run}": str(count).encode() for run, count in self._rounds.items()}
-        return {**self._setups, **rounds}
+        lenses = {f"lens {digest}": lens_to_bytes(lens) for digest, lens in self._lenses.items()}
+        setup = {} if self._setup is None else {f"setup {self._setup[0]}": self._setup[1]}
+        return {**setup, **lenses, **rounds}
 
     def recall(self, memory: Mapping[str, bytes]) -> None:
         """Take up what `memory` gave."""
         for name, value in memory.items():
-            if name.startswith("rounds of "):
-                self._rounds[int(name.removeprefix("rounds of "))] = int(value)
+            what, _, which = name.partition(" ")
+            if what == "rounds":
+                self._rounds[int(which.removeprefix("of "))] = int(value)
+            elif what == "lens":
+                self._lenses[which] = lens_from_bytes(value)
             else:
-                self._setups[name] = value
+                self._setup = (which, value)
 
     def reply(self, message: bytes, run: int, crossed: tuple[int, int] | None = None) -> bytes:
         """What to say to a message of a run; whatever it holds, there is a reply.
@@ -120,7 +130,7 @@ class Site:
         match message:
             case Hello(wishes):
                 return self._describe(wishes)
-            case Ask():
+            case Asks():
                 return self._answer(message, run, crossed)
         raise WireError("A site was told something that only a site says.")
 
@@ -154,40 +164,59 @@ class Site:
                     rare = f'"{level}" of column "{column.name}"'
                     log.warning("%s: %d rows have %s", self.name, count, rare)
 
-    def _answer(self, ask: Ask, run: int, crossed: tuple[int, int] | None) -> Payload:
-        if ask.setup is not None:
-            self._learn(ask.session, ask.setup)
-        clients = self._clients(ask.session)
-        if clients is None:
-            return SetupNeeded()
-        request = decode_request(ask.request, clients.shape)
-        objection = self._policy.objection(request, clients.data.samples)
+    def _answer(self, asks: Asks, run: int, crossed: tuple[int, int] | None) -> Payload:
+        self._learn(asks)
+        engine = self._engine(asks.session)
+        unknown = {digest for digest, _ in asks.requests} - self._lenses.keys()
+        if engine is None or unknown:
+            return TellMe(tuple(sorted(unknown)))
+        requests = [
+            (lens, decode_request(request, engine.through(lens).shape))
+            for lens, request in ((self._lenses[digest], own) for digest, own in asks.requests)
+        ]
+        objection = self._objection([request for _, request in requests], run)
         if objection is not None:
             return Refused(objection)
-        if request.is_round:
-            limit = self._policy.most_rounds
-            if limit is not None and self._rounds[run] >= limit:
-                return Refused(f"its policy allows {limit} rounds in a run; train it anew")
-            self._rounds[run] += 1
-        answer = encode_answer(request.answer(clients, _ONE))
+        answers = tuple(_answer_of(engine, lens, request) for lens, request in requests)
+        size = sum(len(own[0]) for own in answers if own is not None)
         log.info(
             "%s answered %s with %d bytes%s",
-            self.name, type(request).__name__, len(answer), _on_socket(crossed),
+            self.name, _listed([request for _, request in requests]), size, _on_socket(crossed),
         )  # fmt: skip
-        return Answered(answer, crossed)
+        return Answered(answers, crossed)
 
-    def _learn(self, session: str, setup: bytes) -> None:
-        if digest_of(setup) != session:
-            raise WireError("The setup is not the one that the message names.")
-        self._setups = {session: setup}
+    def _objection(self, requests: Sequence[Request], run: int) -> str | None:
+        """Why some request is not answered, or None; those that are count against the policy."""
+        for request in requests:
+            objection = self._policy.objection(request, self._table.rows)
+            if objection is not None:
+                return objection
+        rounds = sum(request.is_round for request in requests)
+        limit = self._policy.most_rounds
+        if limit is not None and self._rounds[run] + rounds > limit:
+            return f"its policy allows {limit} answers in a run; train it anew, or ask for less"
+        self._rounds[run] += rounds
+        return None
 
-    def _clients(self, session: str) -> Clients | None:
+    def _learn(self, asks: Asks) -> None:
+        """Keep what was told of setup and lenses."""
+        if asks.setup is not None:
+            if digest_of(asks.setup) != asks.session:
+                raise WireError("The setup is not the one that the message names.")
+            self._setup = (asks.session, asks.setup)
+        if len(self._lenses) + len(asks.lenses) > _MOST_LENSES:
+            self._lenses.clear()  # what is still needed will be told again
+        for written in asks.lenses:
+            lens = lens_from_bytes(written)
+            self._lenses[lens.digest] = lens
+
+    def _engine(self, session: str) -> LocalEngine | None:
         """The rows made ready under a setup, or None if it is not known."""
         if self._opened is not None and self._opened[0] == session:
             return self._opened[1]
-        if session not in self._setups:
+        if self._setup is None or self._setup[0] != session:
             return None
-        setup = Setup.from_bytes(self._setups[session])
+        setup = Setup.from_bytes(self._setup[1])
         # A server may ask for other columns than were described, or without a description.
         fewest = self._policy.smallest_samples
         self._check_telling(self._table.describe_used(self.name, setup.agreed, fewest))
@@ -200,17 +229,25 @@ class Site:
             np.array([setup.identity]),
             None if classes is None else np.arange(classes),
         )
-        if setup.scaling is not None:
-            if setup.scaling.mean.size != data.width:
-                raise WireError("The scaling is not one of the agreed columns.")
-            data = setup.scaling.scaled(data)
-        if self._opened is not None:
-            self._opened[1].workers.close()
-        clients = open_clients(data, setup.loss, self._threads)
-        if math.prod(clients.shape) > MAX_LENGTH:
+        if data.width * (classes or 1) > MAX_LENGTH:
             raise WireError(f"The model would have more than {MAX_LENGTH} coefficients.")
-        self._opened = (session, clients)
-        return clients
+        if self._opened is not None:
+            self._opened[1].close()
+        loss = SquaredError() if classes is None else Softmax()
+        engine = LocalEngine(data, loss, self._threads)
+        self._opened = (session, engine)
+        return engine
+
+
+def _answer_of(engine: LocalEngine, lens: Lens, request: Request) -> tuple[bytes, float] | None:
+    found = engine.answer_of(lens, request)
+    return None if found is None else (encode_answer(found[0]), float(found[1]))
+
+
+def _listed(requests: Sequence[Request]) -> str:
+    """Names of requests, each with its number where there are several."""
+    counts = Counter(type(request).__name__ for request in requests)
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in counts.items())
 
 
 def _on_socket(crossed: tuple[int, int] | None) -> str:
