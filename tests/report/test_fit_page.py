@@ -22,9 +22,9 @@ from fedsparse.models.summary import (
     Stability,
 )
 from fedsparse.report.fit import fit_page
-from fedsparse.report.fit.features import features_sections
+from fedsparse.report.fit.features_section import features_sections
 from fedsparse.report.fit.headline import headline
-from fedsparse.report.fit.numbers import number, percent, size
+from fedsparse.report.fit.readable_numbers import number, percent, size
 
 SITES = {"Bari": 21, "Cork": 18, "Delft": 14, "Espoo": 11, "Faro": 8}
 CLASSES = {

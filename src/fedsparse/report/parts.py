@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import altair as alt
 import polars as pl
 
-from fedsparse.report.charts import Axis, interactive_chart
+from fedsparse.report.convergence_charts import Axis, interactive_chart
 from fedsparse.report.network import Network
 from fedsparse.report.style import PAGE_STYLE, Look, methods_in
 
@@ -141,8 +141,8 @@ class Charts:
     Parameters
     ----------
     charts
-        Such as `fedsparse.report.charts.interactive_chart` makes. Data that several of them share
-        are written once.
+        Such as `fedsparse.report.convergence_charts.interactive_chart` makes. Data that several of
+        them share are written once.
     """
 
     charts: Sequence[alt.LayerChart]
@@ -250,7 +250,7 @@ def comparison(
     Parameters
     ----------
     history
-        The table of runs; see `fedsparse.report.charts`.
+        The table of runs; see `fedsparse.report.convergence_charts`.
     axes
         The costs.
     looks

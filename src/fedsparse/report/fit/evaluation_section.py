@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from fedsparse.models.summary import Evaluation, Score
-from fedsparse.report.fit.confusion import ConfusionTable
-from fedsparse.report.fit.effects import MOST
-from fedsparse.report.fit.metrics import metric_names, metric_of
-from fedsparse.report.fit.numbers import counted
+from fedsparse.report.fit.confusion_table import ConfusionTable
+from fedsparse.report.fit.feature_effects import MOST
+from fedsparse.report.fit.metric_words import metric_names, metric_of
+from fedsparse.report.fit.readable_numbers import counted
 from fedsparse.report.fit.score_charts import SYMBOLS, score_chart, site_of
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Table

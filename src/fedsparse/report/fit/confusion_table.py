@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 
 from fedsparse.models.summary import Confusion
-from fedsparse.report.fit.numbers import percent, quoted
+from fedsparse.report.fit.readable_numbers import percent, quoted
 
 
 @dataclass(frozen=True)

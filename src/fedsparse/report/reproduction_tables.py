@@ -5,11 +5,17 @@ from html import escape
 
 import polars as pl
 
+from fedsparse.report.closing_table import closing_table, final_objective, rounds_to_reach
+from fedsparse.report.experiment_tables import Tables
+from fedsparse.report.final_runs import (
+    final_history,
+    final_runs,
+    finished,
+    method_looks,
+    reference_of,
+)
 from fedsparse.report.network import Network
 from fedsparse.report.parts import table_markup
-from fedsparse.report.runs import final_history, final_runs, finished, method_looks, reference_of
-from fedsparse.report.summary import closing_table, final_objective, rounds_to_reach
-from fedsparse.report.tables import Tables
 
 MARKS = {"holds": "✓", "partly": "◐", "fails": "✗"}
 """For claims that hold, hold with something added, and do not hold."""

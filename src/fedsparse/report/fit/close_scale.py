@@ -11,7 +11,7 @@ def close_scale(kind: Literal["linear", "log"], padding: int) -> alt.Scale:
     Parameters
     ----------
     kind
-        As `fedsparse.report.charts.scale_for` chooses it.
+        As `fedsparse.report.convergence_charts.scale_for` chooses it.
     padding
         Points between the ends of the scale and the outermost marks.
 
