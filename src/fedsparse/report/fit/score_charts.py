@@ -7,8 +7,7 @@ import polars as pl
 
 from fedsparse.models.summary import Score
 from fedsparse.report.convergence_charts import scale_for
-from fedsparse.report.fit.chart_axes import names_axis
-from fedsparse.report.fit.close_scale import close_scale
+from fedsparse.report.fit.chart_axes import close_scale, names_axis
 from fedsparse.report.fit.metric_words import Metric, metric_of
 from fedsparse.report.fit.readable_numbers import number
 from fedsparse.report.parts import Symbol
