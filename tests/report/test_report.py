@@ -164,6 +164,11 @@ class TestPage:
         assert "A note." in html
         assert "<dt>Seed</dt><dd>0</dd>" in html
 
+    def test_what_a_table_does_not_know_is_a_dash(self):
+        table = Table(pl.DataFrame({"Site": ["Bari", "Cork"], "Sent by it": ["9 kB", None]}))
+        html = Page("", "", [Section("", [table])]).html()
+        assert '<th scope="row">Cork</th><td>–</td>' in html
+
     def test_names_cannot_break_the_page(self):
         hostile = "</script><b>"
         html = page_of(

@@ -1,7 +1,8 @@
 """Tables of the reproduction: claims, samples of the clients, outcomes and times."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -15,82 +16,101 @@ from fedsparse.report.final_runs import (
     reference_of,
 )
 from fedsparse.report.network import Network
-from fedsparse.report.parts import table_markup
 
 MARKS = {"holds": "✓", "partly": "◐", "fails": "✗"}
 """For claims that hold, hold with something added, and do not hold."""
 
 
 @dataclass(frozen=True)
-class Claims:
-    """What the paper claims and what we found, for a page."""
+class Claim:
+    """What the paper says, what we found, and a verdict, of a kind and with a mark."""
 
-    tables: Tables
-
-    def html(self) -> str:
-        """A table whose verdicts are told by words, by a mark and by colour."""
-        head = ["Experiment", "Claim", "Paper", "Ours", "Verdict"]
-        rows = [self._cells(row) for row in self.tables.claims.iter_rows(named=True)]
-        return table_markup(head, rows, is_prose=True)
-
-    def _cells(self, row: dict[str, str]) -> list[str]:
-        title = self.tables.title(row["experiment"])
-        texts = [
-            f'<td data-label="{name}">{escape(row[name])}</td>'
-            for name in ("claim", "paper", "ours")
-        ]
-        return [f'<th scope="row">{escape(title)}</th>', *texts, _verdict_cell(row["verdict"])]
+    experiment: str
+    claim: str
+    paper: str
+    ours: str
+    verdict: str
+    kind: str
+    mark: str
 
 
 @dataclass(frozen=True)
-class Times:
-    """Estimated seconds until methods are where the reference ended, for a page.
+class ClaimsTable:
+    """Claims of the paper, with verdicts that are told by words, by a mark and by colour."""
+
+    macro: ClassVar[str] = "claims_table"
+    claims: Sequence[Claim]
+
+
+@dataclass(frozen=True)
+class Time:
+    """What it took a method to get to where the reference ended.
+
+    Parameters
+    ----------
+    rounds, megabytes, computing
+        As `Network.seconds` needs them.
+    seconds
+        Estimated from these.
+    times_faster
+        Than the reference.
+    is_reference
+        Whether it is the reference's own.
+    """
+
+    rounds: int
+    megabytes: float
+    computing: float
+    seconds: float
+    times_faster: float
+    is_reference: bool
+
+
+@dataclass(frozen=True)
+class TimesRow:
+    """Times of the methods in an experiment; None for one that never got there."""
+
+    experiment: str
+    times: Sequence[Time | None]
+
+
+@dataclass(frozen=True)
+class TimesTable:
+    """Estimated seconds until methods are where the reference ended.
 
     The page's script works them out anew when the reader changes the network.
     """
 
-    tables: Tables
-    network: Network
+    macro: ClassVar[str] = "times_table"
+    columns: Sequence[str]
+    rows: Sequence[TimesRow]
 
-    def html(self) -> str:
-        """A row per experiment, a column per method, with the speed-up in brackets."""
-        head = ["Experiment", *method_looks(self.tables)]
-        rows = [self._cells(experiment) for experiment in finished(self.tables)]
-        return table_markup(head, rows, is_prose=False)
 
-    def _cells(self, experiment: str) -> list[str]:
-        history = final_history(self.tables, experiment)
-        reference = reference_of(history)
-        goal = final_objective(history, reference)
-        costs = {
-            method: self._cost(experiment, history.filter(pl.col("method") == method), goal)
-            for method in method_looks(self.tables)
-        }
-        unit = self._seconds(costs[reference])
-        cells = [
-            self._cell(cost, unit, "data-reference " if method == reference else "")
-            for method, cost in costs.items()
+def claims_table(tables: Tables) -> ClaimsTable:
+    """What the paper claims and what we found."""
+    return ClaimsTable(
+        [
+            Claim(
+                experiment=tables.title(row["experiment"]),
+                claim=row["claim"],
+                paper=row["paper"],
+                ours=row["ours"],
+                verdict=row["verdict"],
+                kind=kind_of(row["verdict"]),
+                mark=mark_of(row["verdict"]),
+            )
+            for row in tables.claims.iter_rows(named=True)
         ]
-        return [f'<th scope="row">{escape(self.tables.title(experiment))}</th>', *cells]
+    )
 
-    def _cost(self, experiment: str, run: pl.DataFrame, goal: float) -> dict[str, float]:
-        """What it took to get to the goal; nothing if a method never got there."""
-        rounds = rounds_to_reach(run, goal)
-        if rounds is None:
-            return {}
-        row = run.row(by_predicate=pl.col("round") == rounds, named=True)
-        megabytes = (row["bytes_down"] + row["bytes_up"]) / 1e6 / self.tables.clients(experiment)
-        return {"rounds": rounds, "megabytes": megabytes, "computing": row["seconds"]}
 
-    def _seconds(self, cost: dict[str, float]) -> float:
-        return self.network.seconds(**cost)
-
-    def _cell(self, cost: dict[str, float], unit: float, mark: str) -> str:
-        if not cost:
-            return "<td>–</td>"
-        data = " ".join(f'data-{name}="{value:.6g}"' for name, value in cost.items())
-        seconds = self._seconds(cost)
-        return f"<td {mark}{data}>{seconds:.1f} s ({unit / seconds:.1f}×)</td>"
+def times_table(tables: Tables, network: Network) -> TimesTable:
+    """A row per experiment, a column per method, with the speed-up in brackets."""
+    rows = [
+        TimesRow(tables.title(experiment), _times(tables, network, experiment))
+        for experiment in finished(tables)
+    ]
+    return TimesTable(["Experiment", *method_looks(tables)], rows)
 
 
 def kind_of(verdict: str) -> str:
@@ -169,8 +189,36 @@ def outcomes_table(tables: Tables, experiment: str) -> pl.DataFrame:
     )
 
 
-def _verdict_cell(verdict: str) -> str:
-    return f'<td class="verdict {kind_of(verdict)}">{mark_of(verdict)} {escape(verdict)}</td>'
+def _times(tables: Tables, network: Network, experiment: str) -> list[Time | None]:
+    history = final_history(tables, experiment)
+    reference = reference_of(history)
+    goal = final_objective(history, reference)
+    costs = {
+        method: _cost(history.filter(pl.col("method") == method), goal, tables.clients(experiment))
+        for method in method_looks(tables)
+    }
+    seconds = {method: network.seconds(**cost) for method, cost in costs.items() if cost}
+    return [
+        Time(
+            **cost,
+            seconds=seconds[method],
+            times_faster=seconds[reference] / seconds[method],
+            is_reference=method == reference,
+        )
+        if cost
+        else None
+        for method, cost in costs.items()
+    ]
+
+
+def _cost(run: pl.DataFrame, goal: float, clients: int) -> dict[str, Any] | None:
+    """What it took to get to the goal; None if a method never got there."""
+    rounds = rounds_to_reach(run, goal)
+    if rounds is None:
+        return None
+    row = run.row(by_predicate=pl.col("round") == rounds, named=True)
+    megabytes = (row["bytes_down"] + row["bytes_up"]) / 1e6 / clients
+    return {"rounds": rounds, "megabytes": megabytes, "computing": row["seconds"]}
 
 
 def _spread(mean: float | None, deviation: float | None) -> str:

@@ -82,7 +82,7 @@ def _key(shown: Sequence[Effect], stability: Stability | None) -> list[Part]:
         Key(
             {
                 f"chosen in at least {often} of random halves of the rows": Symbol("bar", FIRST),
-                "chosen less often": Symbol("pale bar", FIRST),
+                "chosen less often": Symbol("pale_bar", FIRST),
             }
         )
     ]
