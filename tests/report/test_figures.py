@@ -8,8 +8,8 @@ import pytest
 
 from fedsparse.errors import DataError, OptionError
 from fedsparse.report.figures import figures, save_picture
+from fedsparse.report.final_runs import final_history, method_looks
 from fedsparse.report.network import Network
-from fedsparse.report.runs import final_history, method_looks
 from tests.report.study import made_up_results, made_up_tables
 
 

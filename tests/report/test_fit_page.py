@@ -2,12 +2,13 @@
 
 import json
 import re
-from html import escape, unescape
+from html import unescape
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from fedsparse.models import Feature, FitSummary, Model
 from fedsparse.models.summary import (
@@ -22,9 +23,10 @@ from fedsparse.models.summary import (
     Stability,
 )
 from fedsparse.report.fit import fit_page
-from fedsparse.report.fit.features import features_sections
+from fedsparse.report.fit.features_section import features_sections
 from fedsparse.report.fit.headline import headline
-from fedsparse.report.fit.numbers import number, percent, size
+from fedsparse.report.fit.readable_numbers import number, percent, size
+from fedsparse.report.page import Page
 
 SITES = {"Bari": 21, "Cork": 18, "Delft": 14, "Espoo": 11, "Faro": 8}
 CLASSES = {
@@ -193,8 +195,8 @@ def made_up_stability(names, random):
 
 def shown(summary):
     """The markup of the page's sections, without what is drawn."""
-    markup = "\n".join(section.html() for section in fit_page(summary).sections)
-    return re.sub(r"<script[^>]*>.*?</script>", "", markup, flags=re.DOTALL)
+    markup = re.sub(r"<script[^>]*>.*?</script>", "", fit_page(summary).html(), flags=re.DOTALL)
+    return "\n".join(re.findall(r"<section>.*?</section>", markup, flags=re.DOTALL))
 
 
 def words(summary):
@@ -204,7 +206,11 @@ def words(summary):
 
 def charts(summary, heading):
     (section,) = [each for each in fit_page(summary).sections if each.heading == heading]
-    return charts_in(section.html())
+    return charts_in(html_of(section))
+
+
+def html_of(section):
+    return Page("", "", [section]).html()
 
 
 def charts_in(html):
@@ -573,9 +579,10 @@ class TestEscaping:
         age = summary.model.features[0].model_copy(update={"name": name})
         model = summary.model.model_copy(update={"features": (age,)})
         (section,) = features_sections(model, None)
-        (chart,) = charts_in(section.html())
+        html = html_of(section)
+        (chart,) = charts_in(html)
         assert name in {row.get("feature") for data in chart["datasets"].values() for row in data}
-        assert f'<th scope="row">{escape(name)}</th>' in section.html()
+        assert f'<th scope="row">{escape(name)}</th>' in html
 
 
 class TestNumbers:

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from fedsparse.report.reproduction import reproduction_page
+from fedsparse.report.reproduction_page import reproduction_page
 from tests.report.runs import METHODS, made_up_history
 from tests.report.study import made_up_tables
 from tests.report.test_report import page_of

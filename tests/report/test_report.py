@@ -10,18 +10,18 @@ import polars as pl
 import pytest
 
 from fedsparse import files
-from fedsparse.report import charts
-from fedsparse.report.charts import MEGABYTES, ROUNDS
+from fedsparse.report import convergence_charts
+from fedsparse.report.closing_table import closing_table, rounds_to_reach
+from fedsparse.report.convergence_charts import MEGABYTES, ROUNDS
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import Paragraph, Settings, Table, comparison
 from fedsparse.report.pictures import save_picture, save_png
 from fedsparse.report.style import looks, methods_in
-from fedsparse.report.summary import closing_table, rounds_to_reach
 from tests.report.runs import METHODS, made_up_history
 
 
 def spec_of(history, axis):
-    return charts.convergence_chart(history, axis).to_dict()
+    return convergence_charts.convergence_chart(history, axis).to_dict()
 
 
 def encoding_of(history, axis):
@@ -98,7 +98,7 @@ class TestCharts:
     def test_long_runs_are_thinned_but_keep_both_ends(self):
         points = points_of(made_up_history(rounds=5001))
         rounds = points.filter(pl.col("method") == METHODS[0])["round"]
-        assert rounds.len() <= charts.POINTS_PER_METHOD + 1
+        assert rounds.len() <= convergence_charts.POINTS_PER_METHOD + 1
         assert (rounds.min(), rounds.max()) == (0, 5001)
 
     def test_variants_share_a_hue_and_differ_in_dash(self):
@@ -130,7 +130,7 @@ class TestClosingTable:
 
 class TestPicture:
     def test_is_a_png_of_useful_size(self, tmp_path):
-        chart = charts.side_by_side(made_up_history(), (ROUNDS, MEGABYTES))
+        chart = convergence_charts.side_by_side(made_up_history(), (ROUNDS, MEGABYTES))
         save_png(chart, tmp_path / "run.png")
         content = (tmp_path / "run.png").read_bytes()
         assert content.startswith(b"\x89PNG\r\n")
@@ -140,7 +140,7 @@ class TestPicture:
         assert len(content) > 20_000
 
     def test_one_chart_becomes_a_png_and_an_svg(self, tmp_path):
-        chart = charts.convergence_chart(made_up_history(), ROUNDS)
+        chart = convergence_charts.convergence_chart(made_up_history(), ROUNDS)
         save_picture(chart, tmp_path / "K=0.5")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["K=0.5.png", "K=0.5.svg"]
         assert "Communication rounds" in (tmp_path / "K=0.5.svg").read_text("utf-8")
@@ -163,6 +163,11 @@ class TestPage:
         assert '<th scope="row">Fed-HT</th><td>20</td>' in html
         assert "A note." in html
         assert "<dt>Seed</dt><dd>0</dd>" in html
+
+    def test_what_a_table_does_not_know_is_a_dash(self):
+        table = Table(pl.DataFrame({"Site": ["Bari", "Cork"], "Sent by it": ["9 kB", None]}))
+        html = Page("", "", [Section("", [table])]).html()
+        assert '<th scope="row">Cork</th><td>–</td>' in html
 
     def test_names_cannot_break_the_page(self):
         hostile = "</script><b>"

@@ -5,8 +5,8 @@ import re
 import polars as pl
 import pytest
 
-from fedsparse.report.findings import outcomes_table, samples_table
-from fedsparse.report.reproduction import reproduction_page
+from fedsparse.report.reproduction_page import reproduction_page
+from fedsparse.report.reproduction_tables import outcomes_table, samples_table
 from tests.report.study import made_up_results, made_up_tables
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedsparse.algorithms import Algorithm
     from fedsparse.engines.history import Record
     from fedsparse.engines.result import Result
-    from fedsparse.report.charts import Axis
+    from fedsparse.report.convergence_charts import Axis
     from fedsparse.report.page import Section
 
 SPARSITY = 200
@@ -116,7 +116,7 @@ def _tables(results: dict[str, "Result"]) -> tuple["pl.DataFrame", "pl.DataFrame
     """All histories in one table, and the closing table."""
     import polars as pl
 
-    from fedsparse.report.summary import closing_table
+    from fedsparse.report.closing_table import closing_table
 
     history = pl.concat(
         [
@@ -146,7 +146,7 @@ def _save(
     history: "pl.DataFrame", closing: "pl.DataFrame", settings: dict[str, str], out: Path
 ) -> tuple[Path, Path]:
     """Write page and picture; where they are."""
-    from fedsparse.report.charts import MEGABYTES, ROUNDS, side_by_side
+    from fedsparse.report.convergence_charts import MEGABYTES, ROUNDS, side_by_side
     from fedsparse.report.page import Page
     from fedsparse.report.pictures import save_png
 
@@ -165,10 +165,10 @@ def _sections(
     axes: "tuple[Axis, ...]",
 ) -> "list[Section]":
     """What the page shows after its introduction."""
+    from fedsparse.report.closing_table import closing_note
     from fedsparse.report.page import Section
     from fedsparse.report.parts import Paragraph, Settings, Table, comparison
     from fedsparse.report.style import looks, methods_in
-    from fedsparse.report.summary import closing_note
 
     note = Paragraph(closing_note(REFERENCE), is_hint=True)
     return [
@@ -182,7 +182,7 @@ def _sentence(history: "pl.DataFrame") -> str:
     """Which method needed the fewest rounds for what the reference ended with."""
     import polars as pl
 
-    from fedsparse.report.summary import final_objective
+    from fedsparse.report.closing_table import final_objective
 
     goal = final_objective(history, REFERENCE)
     megabytes = (pl.col("bytes_down") + pl.col("bytes_up")) / 1e6
@@ -205,7 +205,7 @@ def _sentence(history: "pl.DataFrame") -> str:
 
 def _print_closing(closing: "pl.DataFrame") -> None:
     """Print the table so that it fits 80 columns, where only the names of methods wrap."""
-    from fedsparse.report.summary import closing_note
+    from fedsparse.report.closing_table import closing_note
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for place, heading in enumerate(closing.columns):

@@ -16,8 +16,8 @@ from fedsparse.version import __version__
 
 if TYPE_CHECKING:
     from fedsparse.experiments.runner import Doing
+    from fedsparse.report.experiment_tables import Tables
     from fedsparse.report.network import Network
-    from fedsparse.report.tables import Tables
 
 FOLDER = "fedsparse-reproduction"
 
@@ -77,7 +77,7 @@ class _Told:
 def _draw(tables: "Tables", network: "Network", settings: dict[str, str], folder: Path) -> Path:
     """Write figures and page; where the page is."""
     from fedsparse.report.figures import figures, save_picture
-    from fedsparse.report.reproduction import reproduction_page
+    from fedsparse.report.reproduction_page import reproduction_page
 
     ready_folder(folder / "figures")
     for stem, chart in figures(tables, network).items():
@@ -99,7 +99,7 @@ def _settings(name: str, quick: bool, network: "Network") -> dict[str, str]:
 
 def _print_claims(tables: "Tables") -> None:
     """Print the claims one below the other: as columns they would not fit a terminal."""
-    from fedsparse.report.findings import mark_of
+    from fedsparse.report.reproduction_tables import mark_of
 
     console = Console()
     for (experiment,), claims in tables.claims.group_by("experiment", maintain_order=True):

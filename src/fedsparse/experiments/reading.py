@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from fedsparse.experiments.settings import ExperimentSettings
-from fedsparse.report.summary import rounds_to_reach
-from fedsparse.report.tables import REFERENCE
+from fedsparse.report.closing_table import rounds_to_reach
+from fedsparse.report.experiment_tables import REFERENCE
 
 DELAY_SECONDS = 0.15
 """The paper's network delay of a round."""

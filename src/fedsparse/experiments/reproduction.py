@@ -12,7 +12,7 @@ from fedsparse.experiments.runner import Doing, Runner
 from fedsparse.experiments.settings import NAMES, check_name
 from fedsparse.experiments.store import Store, as_parquet
 from fedsparse.files import ready_folder, write_atomically
-from fedsparse.report.tables import Tables
+from fedsparse.report.experiment_tables import Tables
 from fedsparse.theory.scaling import measure_scaling, scaling_slopes
 from fedsparse.version import __version__
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fedsparse.checks import check_not_negative, is_number
 from fedsparse.errors import OptionError
-from fedsparse.report.charts import Axis
+from fedsparse.report.convergence_charts import Axis
 
 
 @dataclass(frozen=True)

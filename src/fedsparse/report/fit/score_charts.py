@@ -6,11 +6,10 @@ import altair as alt
 import polars as pl
 
 from fedsparse.models.summary import Score
-from fedsparse.report.charts import scale_for
-from fedsparse.report.fit.labels import names_axis
-from fedsparse.report.fit.metrics import Metric, metric_of
-from fedsparse.report.fit.numbers import number
-from fedsparse.report.fit.scales import close_scale
+from fedsparse.report.convergence_charts import scale_for
+from fedsparse.report.fit.chart_axes import close_scale, names_axis
+from fedsparse.report.fit.metric_words import Metric, metric_of
+from fedsparse.report.fit.readable_numbers import number
 from fedsparse.report.parts import Symbol
 from fedsparse.report.style import FIRST, SECOND, THIRD
 

@@ -4,9 +4,9 @@ import altair as alt
 import polars as pl
 
 from fedsparse.models.summary import Selection, SelectionPoint
-from fedsparse.report.charts import scale_for
-from fedsparse.report.fit.numbers import counted, number, size
-from fedsparse.report.fit.scales import close_scale
+from fedsparse.report.convergence_charts import scale_for
+from fedsparse.report.fit.chart_axes import close_scale
+from fedsparse.report.fit.readable_numbers import counted, number, size
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol
 from fedsparse.report.style import FIRST, LINES, PAPER, SECOND

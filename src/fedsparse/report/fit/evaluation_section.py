@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from fedsparse.models.summary import Evaluation, Score
-from fedsparse.report.fit.confusion import ConfusionTable
-from fedsparse.report.fit.effects import MOST
-from fedsparse.report.fit.metrics import metric_names, metric_of
-from fedsparse.report.fit.numbers import counted
+from fedsparse.report.fit.confusion_table import confusion_table
+from fedsparse.report.fit.feature_effects import MOST
+from fedsparse.report.fit.metric_words import metric_names, metric_of
+from fedsparse.report.fit.readable_numbers import counted
 from fedsparse.report.fit.score_charts import SYMBOLS, score_chart, site_of
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Table
@@ -45,7 +45,7 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
         parts += [_key(shown), Charts([score_chart(shown, name) for name in names])]
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
     if evaluation.confusion is not None:
-        parts += [Subheading("Which classes are confused"), ConfusionTable(evaluation.confusion)]
+        parts += [Subheading("Which classes are confused"), confusion_table(evaluation.confusion)]
     return [Section("How good the model is", parts)]
 
 

@@ -2,8 +2,8 @@
 
 import polars as pl
 
+from fedsparse.report.experiment_tables import ALGORITHMS, REFERENCE, SERVERS, Tables
 from fedsparse.report.style import Look, looks
-from fedsparse.report.tables import ALGORITHMS, REFERENCE, SERVERS, Tables
 
 
 def method_looks(tables: Tables) -> dict[str, Look]:
@@ -14,7 +14,7 @@ def method_looks(tables: Tables) -> dict[str, Look]:
 
 
 def final_history(tables: Tables, experiment: str) -> pl.DataFrame:
-    """Medians over seeds, as a table of runs in the sense of `fedsparse.report.charts`.
+    """Medians over seeds, as a table of runs in the sense of `fedsparse.report.convergence_charts`.
 
     A method's rows end where the first of its runs ended, so that each row speaks for all of them.
     """

@@ -6,9 +6,9 @@ import polars as pl
 
 from fedsparse.models import Model
 from fedsparse.models.summary import Stability
-from fedsparse.report.fit.effects import MOST, Effect, effects_of, unit_of
 from fedsparse.report.fit.feature_charts import bars_chart, colour_map
-from fedsparse.report.fit.numbers import counted, number, percent, quoted
+from fedsparse.report.fit.feature_effects import MOST, Effect, effects_of, unit_of
+from fedsparse.report.fit.readable_numbers import counted, number, percent, quoted
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol, Table
 from fedsparse.report.style import FIRST
@@ -82,7 +82,7 @@ def _key(shown: Sequence[Effect], stability: Stability | None) -> list[Part]:
         Key(
             {
                 f"chosen in at least {often} of random halves of the rows": Symbol("bar", FIRST),
-                "chosen less often": Symbol("pale bar", FIRST),
+                "chosen less often": Symbol("pale_bar", FIRST),
             }
         )
     ]

@@ -13,7 +13,7 @@ def closing_table(
     Parameters
     ----------
     history
-        The table of runs; see `fedsparse.report.charts`.
+        The table of runs; see `fedsparse.report.convergence_charts`.
     reference
         The method whose final objective the others are measured by.
     diverged

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fedsparse.models.summary import Score
-from fedsparse.report.fit.numbers import number, percent
+from fedsparse.report.fit.readable_numbers import number, percent
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ METRICS = {
         is_error=True,
     ),
 }
-"""By the names that `fedsparse.evaluation` gives them."""
+"""By the names that `fedsparse.modelling.metrics` gives them."""
 
 
 def metric_of(name: str) -> Metric:

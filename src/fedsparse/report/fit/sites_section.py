@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from fedsparse.models.summary import FitSummary, SiteCount
-from fedsparse.report.fit.effects import MOST
-from fedsparse.report.fit.numbers import counted, percent, size
+from fedsparse.report.fit.feature_effects import MOST
+from fedsparse.report.fit.readable_numbers import counted, percent, size
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Paragraph, Part, Table
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.models.summary import FitSummary
-from fedsparse.report.fit.convergence import convergence_sections
-from fedsparse.report.fit.evaluation import evaluation_sections
-from fedsparse.report.fit.features import features_sections
+from fedsparse.report.fit.convergence_section import convergence_sections
+from fedsparse.report.fit.evaluation_section import evaluation_sections
+from fedsparse.report.fit.features_section import features_sections
 from fedsparse.report.fit.headline import headline
-from fedsparse.report.fit.provenance import provenance_sections
-from fedsparse.report.fit.selection import selection_sections
-from fedsparse.report.fit.sites import sites_sections
-from fedsparse.report.fit.stability import stability_sections
+from fedsparse.report.fit.provenance_section import provenance_sections
+from fedsparse.report.fit.selection_section import selection_sections
+from fedsparse.report.fit.sites_section import sites_sections
+from fedsparse.report.fit.stability_section import stability_sections
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import Notes
 

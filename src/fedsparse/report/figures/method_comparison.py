@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import altair as alt
 
-from fedsparse.report.charts import ITERATIONS, ROUNDS, Axis, convergence_chart
-from fedsparse.report.runs import final_history, method_looks
-from fedsparse.report.tables import Tables
+from fedsparse.report.convergence_charts import ITERATIONS, ROUNDS, Axis, convergence_chart
+from fedsparse.report.experiment_tables import Tables
+from fedsparse.report.final_runs import final_history, method_looks
 
 PICTURE_WIDTH = 960
 """Points; what a page shows at full size."""

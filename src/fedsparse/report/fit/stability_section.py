@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 import altair as alt
 
 from fedsparse.models.summary import FeatureStability, Stability
-from fedsparse.report.fit.effects import MOST
-from fedsparse.report.fit.labels import ROW, names_axis
-from fedsparse.report.fit.numbers import counted, percent
+from fedsparse.report.fit.chart_axes import ROW, names_axis
+from fedsparse.report.fit.feature_effects import MOST
+from fedsparse.report.fit.readable_numbers import counted, percent
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol
 from fedsparse.report.style import FAINT, FIRST, INK, PAPER

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 
-from fedsparse.report.charts import ITERATIONS, MEGABYTES, ROUNDS, interactive_chart
+from fedsparse.report.closing_table import closing_note
+from fedsparse.report.convergence_charts import ITERATIONS, MEGABYTES, ROUNDS, interactive_chart
+from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.figures import figures
-from fedsparse.report.findings import Claims, Times, outcomes_table, samples_table
+from fedsparse.report.final_runs import final_history, finished, method_looks, reference_of
 from fedsparse.report.network import Network
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import (
@@ -20,9 +22,12 @@ from fedsparse.report.parts import (
     comparison,
 )
 from fedsparse.report.pictures import Chart, svg_of
-from fedsparse.report.runs import final_history, finished, method_looks, reference_of
-from fedsparse.report.summary import closing_note
-from fedsparse.report.tables import Tables
+from fedsparse.report.reproduction_tables import (
+    claims_table,
+    outcomes_table,
+    samples_table,
+    times_table,
+)
 
 TITLE = "Federated hard thresholding: the paper's experiments, run again"
 INTRODUCTION = (
@@ -87,7 +92,9 @@ def reproduction_page(
 
 def _claims(tables: Tables) -> list[Section]:
     return (
-        [] if tables.claims.is_empty() else [Section("What became of the claims", [Claims(tables)])]
+        []
+        if tables.claims.is_empty()
+        else [Section("What became of the claims", [claims_table(tables)])]
     )
 
 
@@ -146,7 +153,7 @@ def _network(tables: Tables, network: Network) -> list[Section]:
         "that is; – if it never gets there.",
         is_hint=True,
     )
-    form, times = NetworkForm(network), Times(tables, network)
+    form, times = NetworkForm(network), times_table(tables, network)
     parts: list[Part] = [explanation, form, times, hint, Legend(looks), Charts(charts)]
     return [Section("Time on a network", parts)]
 

@@ -7,9 +7,9 @@ import altair as alt
 import polars as pl
 
 from fedsparse.models.summary import FitSummary, RoundRecord
-from fedsparse.report.charts import POINTS_PER_METHOD, scale_for
-from fedsparse.report.fit.numbers import counted, number, size
-from fedsparse.report.fit.scales import close_scale
+from fedsparse.report.convergence_charts import POINTS_PER_METHOD, scale_for
+from fedsparse.report.fit.chart_axes import close_scale
+from fedsparse.report.fit.readable_numbers import counted, number, size
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Paragraph, Part, Table
 from fedsparse.report.points import thinned

@@ -5,7 +5,7 @@ from typing import Any
 
 from fedsparse.models import Model
 from fedsparse.models.summary import Stability
-from fedsparse.report.fit.numbers import percent
+from fedsparse.report.fit.readable_numbers import percent
 
 MOST = 50
 """Features or sites that a chart or a table shows; more would no longer be read."""
