@@ -38,8 +38,14 @@ class Clients(ABC):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> Stack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[Stack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for.
+
+        f_i(x) is that of `objectives`, to rounding errors: where a step sees all rows, it comes
+        from the scores of the first one, whose sums may run in another order.
+        """
 
     @abstractmethod
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
@@ -67,8 +73,11 @@ class Clients(ABC):
 
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
-        penalty = 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
-        return self.mean_losses(x, which) + penalty
+        return self.mean_losses(x, which) + self.penalty(x)
+
+    def penalty(self, x: FloatArray) -> float:
+        """The ℓ2 term of f_i(x), the same for all clients."""
+        return 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
 
 
 def _mean_one(data: FederatedData) -> FloatArray:

@@ -47,18 +47,21 @@ class DenseClients(Clients):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> Stack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[Stack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         start = by_class(x)
         always = _NO_COLUMNS if threshold is None else threshold.always
         anchor = start[:0] if snapshot is None else by_class(snapshot)
         counts = self.data.counts[which]
+        losses = np.empty(which.size if with_objective else 0)
         if threshold is None:
-            room = _room(which.size, start.shape, 0)
+            room = _room(which.size, start.shape, 0, losses)
             suits = self._has_few_rows[which] & (plan.steps >= _FEWEST_GRAM_STEPS)
             quick = partial(self._steps_by_gram, start, plan)
         else:
-            room = _room(which.size, (0, 0), threshold.kept * start.shape[0])
+            room = _room(which.size, (0, 0), threshold.kept * start.shape[0], losses)
             suits = self._is_small[which]
             quick = partial(self._steps_by_columns, start, plan, always)
         suits = suits & ((plan.batch == 0) | (plan.batch >= counts))
@@ -72,11 +75,12 @@ class DenseClients(Clients):
                 ),
                 counts[others],
             )
+        objectives = losses + self.penalty(x) if with_objective else None
         if threshold is None:
-            return DenseStack(room.vectors.reshape(which.size, -1), self.shape)
+            return DenseStack(room.vectors.reshape(which.size, -1), self.shape), objectives
         places = np.arange(which.size) * room.indices.shape[1]
         entries = (room.indices.ravel(), room.values.ravel())
-        return SparseStack.from_gapped(places, room.counts, *entries, self.shape)
+        return SparseStack.from_gapped(places, room.counts, *entries, self.shape), objectives
 
     def _steps_by_gram(
         self,
@@ -90,7 +94,7 @@ class DenseClients(Clients):
         grams = self._grams.of(which[chosen])
         self.workers.run(
             lambda order: gram.gram_steps(
-                block, grams, self._grams.offsets, which, chosen[order], start, plan, room.vectors
+                block, grams, self._grams.offsets, which, chosen[order], start, plan, room
             ),
             self.data.counts[which[chosen]],
         )
@@ -142,8 +146,9 @@ class DenseClients(Clients):
             start = by_class(x)
             result, slopes = np.empty_like(start), np.empty((4, start.shape[0]))
             dense.mean_gradient(
-                features, targets, rows, rows.size, start, self.loss.code, result, slopes, start[:0]
-            )
+                features, targets, rows, rows.size, start, self.loss.code, result, slopes,
+                start[:0], False,
+            )  # fmt: skip
             return result[0] if x.ndim == 1 else result.T
 
         return gradient
@@ -200,11 +205,12 @@ class DenseClients(Clients):
         return DerivedBlocks(heights * lengths, fill)
 
 
-def _room(clients: int, shape: tuple[int, ...], longest: int) -> DenseRoom:
+def _room(clients: int, shape: tuple[int, ...], longest: int, losses: FloatArray) -> DenseRoom:
     """DenseRoom for full vectors of a shape, or for at most ``longest`` non-zeros each."""
     return DenseRoom(
         vectors=np.empty((clients, *shape)),
         indices=np.empty((clients, longest), dtype=np.int64),
         values=np.empty((clients, longest)),
         counts=np.empty(clients, dtype=np.int64),
+        losses=losses,
     )

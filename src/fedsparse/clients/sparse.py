@@ -36,16 +36,20 @@ class SparseClients(Clients):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> SparseStack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[SparseStack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         by_label, support = _with_support(x)
         labels = by_label.shape[0]
+        losses = np.empty(which.size if with_objective else 0)
         if threshold is None:
             start = Start(by_label, support, _NO_COLUMNS)
-            room = self._room_on_own_columns(which, labels)
+            places, indices = self._on_own_columns(which, labels)
+            room = CsrRoom(places, indices, np.empty(indices.size), np.diff(places), losses)
         else:
             start = Start(by_label, support, threshold.always)
-            room = self._room_for(which, threshold.kept, support.size, labels)
+            room = self._room_for(which, threshold.kept, support.size, labels, losses)
         if plan.batch == 0 or snapshot is not None or (threshold is not None and plan.pull > 0.0):
             anchor, anchor_support = by_label[:0], support
             if snapshot is not None:
@@ -62,12 +66,12 @@ class SparseClients(Clients):
                 lambda order: take(self._block, which, order, start, plan, room),
                 self._entries[which],
             )
+        objectives = losses + self.penalty(x) if with_objective else None
         if threshold is None:
             answer = (room.places, room.indices, room.values, self.shape)
-            return SparseStack(*answer, base=x, factor=plan.decay)
-        return SparseStack.from_gapped(
-            room.places, room.counts, room.indices, room.values, self.shape
-        )
+            return SparseStack(*answer, base=x, factor=plan.decay), objectives
+        gapped = (room.places, room.counts, room.indices, room.values)
+        return SparseStack.from_gapped(*gapped, self.shape), objectives
 
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """Mean loss of each client at ``x``."""
@@ -84,14 +88,15 @@ class SparseClients(Clients):
     def mean_gradients(self, x: FloatArray, which: Int64Array) -> SparseStack:
         """Mean loss gradient of each client at ``x``, on the client's columns."""
         start, support = _with_support(x)
-        room = self._room_on_own_columns(which, start.shape[0])
+        places, indices = self._on_own_columns(which, start.shape[0])
+        values = np.empty(indices.size)
         self.workers.run(
             lambda order: csr.gradients_at(
-                self._block, which, order, start, support, self.loss.code, room.places, room.values
+                self._block, which, order, start, support, self.loss.code, places, values
             ),
             self._entries[which],
         )
-        return SparseStack(room.places, room.indices, room.values, self.shape)
+        return SparseStack(places, indices, values, self.shape)
 
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
@@ -103,7 +108,7 @@ class SparseClients(Clients):
             change, labels = np.zeros_like(local), local.shape[1]
             csr.add_mean_gradient(
                 self._block, begin, rows, rows.size, local, self.loss.code, np.empty(labels),
-                np.empty((0, labels)), change,
+                np.empty((0, labels)), change, False,
             )  # fmt: skip
             result = np.zeros_like(x)
             result[own] = change.reshape(own.size, *x.shape[1:])
@@ -135,20 +140,23 @@ class SparseClients(Clients):
         )
         return rows, own
 
-    def _room_for(self, which: Int64Array, kept: int, support: int, classes: int) -> CsrRoom:
+    def _room_for(
+        self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray
+    ) -> CsrRoom:
         """Room for answers of at most ``kept`` entries a class, if a client has so many columns."""
         longest = np.minimum(kept, np.diff(self._block.own_pointer)[which] + support) * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(longest)])
         counts = np.zeros(which.size, dtype=np.int64)
-        return CsrRoom(places, np.empty(places[-1], dtype=np.int64), np.empty(places[-1]), counts)
+        indices = np.empty(places[-1], dtype=np.int64)
+        return CsrRoom(places, indices, np.empty(places[-1]), counts, losses)
 
-    def _room_on_own_columns(self, which: Int64Array, classes: int) -> CsrRoom:
-        """CsrRoom for answers on the clients' own columns, whose indices are known beforehand."""
+    def _on_own_columns(self, which: Int64Array, classes: int) -> tuple[Int64Array, Int64Array]:
+        """Places and indices of answers on the clients' own columns, known beforehand."""
         counts = np.diff(self._block.own_pointer)[which] * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(counts)])
         indices = np.empty(places[-1], dtype=np.int64)
         csr.answer_indices(self._block, which, places, classes, self.data.width, indices)
-        return CsrRoom(places, indices, np.empty(places[-1]), counts)
+        return places, indices
 
 
 def _number_columns(data: FederatedData, targets: FloatArray) -> CsrBlock:

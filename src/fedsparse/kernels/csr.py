@@ -168,11 +168,14 @@ def add_mean_gradient(
     slopes: FloatArray,
     anchor: FloatArray,
     gradient: FloatArray,
-) -> None:
+    with_loss: bool,
+) -> float:
     """Add to ``gradient`` the mean over ``count`` listed rows, counted from row ``begin``.
 
-    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows.
+    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows. Returns the
+    mean loss if asked.
     """
+    total = 0.0
     one_class = x.shape[1] == 1
     x_flat, gradient_flat = x.ravel(), gradient.ravel()
     for position in range(count):
@@ -182,6 +185,8 @@ def add_mean_gradient(
             slopes[0] = _dot(block.values[stored], block.numbers[stored], x_flat)
         else:
             scores_of_row(block, row, x, slopes)
+        if with_loss:
+            total += loss_of_row(loss, slopes, block.targets, row)
         to_slopes(loss, slopes, block.targets, row)
         for label in range(slopes.size):
             if anchor.shape[0] > 0:
@@ -191,6 +196,18 @@ def add_mean_gradient(
             _add(block.values[stored], block.numbers[stored], slopes[0], gradient_flat)
         else:
             add_row(block, row, slopes, gradient)
+    return total / count
+
+
+@compiled
+def mean_loss(block: CsrBlock, client: int, x: FloatArray, loss: int, scores: FloatArray) -> float:
+    """Mean loss of a client at ``x`` in its own numbering; ``scores`` is room for one row."""
+    begin, end = block.pointer[client], block.pointer[client + 1]
+    total = 0.0
+    for row in range(begin, end):
+        scores_of_row(block, row, x, scores)
+        total += loss_of_row(loss, scores, block.targets, row)
+    return total / (end - begin)
 
 
 @compiled
@@ -210,11 +227,7 @@ def losses_at(
         own = columns_of(block, client)
         x = np.empty((own.size, start.shape[0]))
         to_local(own, start, support, x)
-        total = 0.0
-        for row in range(block.pointer[client], block.pointer[client + 1]):
-            scores_of_row(block, row, x, scores)
-            total += loss_of_row(loss, scores, block.targets, row)
-        results[answer] = total / (block.pointer[client + 1] - block.pointer[client])
+        results[answer] = mean_loss(block, client, x, loss, scores)
 
 
 @compiled
@@ -238,7 +251,9 @@ def gradients_at(
         to_local(own, start, support, x)
         begin = block.pointer[client]
         rows = np.arange(block.pointer[client + 1] - begin)
-        add_mean_gradient(block, begin, rows, rows.size, x, loss, slopes, no_anchor, gradient)
+        add_mean_gradient(
+            block, begin, rows, rows.size, x, loss, slopes, no_anchor, gradient, False
+        )
         results[places[answer] : places[answer + 1]] = gradient.T.copy().ravel()
 
 

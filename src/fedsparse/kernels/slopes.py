@@ -63,6 +63,20 @@ def to_mean_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: Floa
 
 
 @compiled
+def mean_loss(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> float:
+    """Mean weighted loss at scores laid out (classes, rows), padding left out.
+
+    ``row`` is room for one row's scores.
+    """
+    total = 0.0
+    for position in range(targets.shape[0]):
+        for label in range(row.size):
+            row[label] = scores[label, position]
+        total += loss_of_row(loss, row, targets, position)
+    return total / targets.shape[0]
+
+
+@compiled
 def loss_of_row(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> float:
     """One row's weighted loss at the given scores."""
     return targets[row, 1] * _loss_at(loss, scores, targets[row, 0])
