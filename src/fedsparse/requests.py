@@ -15,7 +15,7 @@ import numpy as np
 from fedsparse import wire
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
-from fedsparse.clients.curvature import mean_diagonals, mean_hessians, triangle_size
+from fedsparse.clients.curvature import hessians, triangle_size
 from fedsparse.clients.lasso import shifted_lasso
 from fedsparse.data.moments import Moments, moments_of
 from fedsparse.errors import OptionError
@@ -184,11 +184,8 @@ class Slopes(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns."""
-        return {
-            "objective": clients.objectives(self.x, which),
-            "gradient": clients.mean_gradients(self.x, which),
-            "diagonal": mean_diagonals(clients, self.x, which),
-        }
+        objectives, gradients, diagonals = clients.slopes(self.x, which)
+        return {"objective": objectives, "gradient": gradients, "diagonal": diagonals}
 
 
 @dataclass(frozen=True)
@@ -221,12 +218,8 @@ class Curvature(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``hessian`` (its upper triangle) of each client."""
-        gradients, hessians = mean_hessians(clients, self.x, self.support, which)
-        return {
-            "objective": clients.objectives(self.x, which),
-            "gradient": gradients,
-            "hessian": hessians,
-        }
+        objectives, gradients, triangles = hessians(clients, self.x, self.support, which)
+        return {"objective": objectives, "gradient": gradients, "hessian": triangles}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients.workers import Workers
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss, coefficient_shape
 from fedsparse.sparsity import ColumnThreshold
@@ -64,8 +65,19 @@ class Clients(ABC):
         """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights, by power iteration."""
 
     @abstractmethod
-    def rows_of(self, client: int) -> tuple[Features, Int64Array | None]:
-        """A client's rows on the columns it has, and which these are (None: all)."""
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian.
+
+        The ℓ2 term is left out of all three. For losses with one score a row.
+        """
+
+    @abstractmethod
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client, for losses with one score a row."""
+
+    @abstractmethod
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array | None]:
+        """A client's rows on those of some columns that it has, and which these are (None: all)."""
 
     def targets_of(self, client: int) -> FloatArray:
         """Target and weight of every row of a client."""
@@ -74,6 +86,19 @@ class Clients(ABC):
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
         return self.mean_losses(x, which) + self.penalty(x)
+
+    def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""
+        self.check_one_score()
+        losses, gradients, diagonals = self.mean_slopes(x, which)
+        return losses + self.penalty(x), gradients, diagonals
+
+    def check_one_score(self) -> None:
+        """Refuse second derivatives of a loss that has several scores a row."""
+        if len(self.shape) > 1:
+            raise OptionError(
+                f"the {self.loss.name} loss has no second derivative by a single score"
+            )
 
     def penalty(self, x: FloatArray) -> float:
         """The ℓ2 term of f_i(x), the same for all clients."""

@@ -8,7 +8,7 @@ import numpy as np
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.blocks import DerivedBlocks
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import columns, dense, gram, spectrum
 from fedsparse.kernels.columns import ColumnBlock
 from fedsparse.kernels.dense import DenseBlock, DenseRoom
@@ -137,6 +137,18 @@ class DenseClients(Clients):
         )
         return DenseStack(gradients.reshape(which.size, -1), self.shape)
 
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian."""
+        losses = np.empty(which.size)
+        gradients, diagonals = np.empty((2, which.size, x.size))
+        self.workers.run(
+            lambda order: dense.slopes_at(
+                self._block, which, order, by_class(x), self.loss.code, losses, gradients, diagonals
+            ),
+            self.data.counts[which],
+        )
+        return losses, DenseStack(gradients, self.shape), DenseStack(diagonals, self.shape)
+
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = slice(self.data.pointer[client], self.data.pointer[client + 1])
@@ -174,9 +186,18 @@ class DenseClients(Clients):
             )
         return values
 
-    def rows_of(self, client: int) -> tuple[Features, None]:
-        """A client's rows; it has all columns."""
-        return self._block.features[self.data.pointer[client] : self.data.pointer[client + 1]], None
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client."""
+        rows = np.arange(self.data.pointer[client], self.data.pointer[client + 1])
+        scores = np.empty((rows.size, 1))
+        dense.scores_of_rows(self._block.features, rows, 0, rows.size, x[None, :], scores)
+        return scores[:, 0]
+
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, None]:
+        """A client's rows on some columns; it has them all."""
+        own = slice(self.data.pointer[client], self.data.pointer[client + 1])
+        rows = np.take(self._block.features[own], columns, axis=1)
+        return rows.astype(np.float64, copy=False), None
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
         storage = self._columns.of(clients)

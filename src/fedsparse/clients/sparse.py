@@ -1,13 +1,14 @@
 """Clients with CSR rows."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.clients.base import Clients, by_class
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
 from fedsparse.kernels.csr_steps import CsrRoom, Start
@@ -15,7 +16,7 @@ from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.select import nonzero_positions
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
-from fedsparse.stacks import SparseStack
+from fedsparse.stacks import SparseStack, Stack
 
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
@@ -98,6 +99,22 @@ class SparseClients(Clients):
         )
         return SparseStack(places, indices, values, self.shape)
 
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, gradient and diagonal on the client's columns."""
+        start, support = _with_support(x)
+        places, indices = self._on_own_columns(which, 1)
+        losses = np.empty(which.size)
+        gradients, diagonals = np.empty((2, indices.size))
+        self.workers.run(
+            lambda order: csr.slopes_at(
+                self._block, which, order, start, support, self.loss.code, places, losses,
+                gradients, diagonals,
+            ),
+            self._entries[which],
+        )  # fmt: skip
+        on_columns = partial(SparseStack, places, indices, shape=self.shape)
+        return losses, on_columns(gradients), on_columns(diagonals)
+
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = csr.columns_of(self._block, client)
@@ -125,20 +142,13 @@ class SparseClients(Clients):
         )
         return values
 
-    def rows_of(self, client: int) -> tuple[Features, Int64Array]:
-        """A client's rows in its own numbering, and the columns it numbers."""
-        own = csr.columns_of(self._block, client).astype(np.int64)
-        begin, end = self.data.pointer[client], self.data.pointer[client + 1]
-        first, last = self._block.row_pointer[begin], self._block.row_pointer[end]
-        rows = sparse.csr_array(
-            (
-                self._block.values[first:last],
-                self._block.numbers[first:last].astype(np.int64),
-                self._block.row_pointer[begin : end + 1] - first,
-            ),
-            shape=(int(end - begin), own.size),
-        )
-        return rows, own
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client."""
+        return csr.scores_at(self._block, client, *_with_support(x))
+
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array]:
+        """A client's rows on those of some columns that it has, and which these are."""
+        return csr.rows_on(self._block, client, columns)
 
     def _room_for(
         self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray
