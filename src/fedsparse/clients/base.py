@@ -30,6 +30,7 @@ class Clients(ABC):
         self.classes = encoded.classes
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
         self.workers = Workers(threads)
+        self._eigenvalues = np.full(len(data), np.nan)  # not worked out yet
 
     @abstractmethod
     def local_steps(
@@ -61,8 +62,8 @@ class Clients(ABC):
         """A function of (x, rows) that gives the mean loss gradient over rows of one client."""
 
     @abstractmethod
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights, by power iteration."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client, W its row weights."""
 
     @abstractmethod
     def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
@@ -86,6 +87,13 @@ class Clients(ABC):
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
         return self.mean_losses(x, which) + self.penalty(x)
+
+    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
+        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights; kept once worked out."""
+        missing = which[np.isnan(self._eigenvalues[which])]
+        if missing.size:
+            self._eigenvalues[missing] = self.power_iteration(missing)
+        return self._eigenvalues[which]
 
     def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""

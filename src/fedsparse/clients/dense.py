@@ -165,8 +165,8 @@ class DenseClients(Clients):
 
         return gradient
 
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀZ/B of each client."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client."""
         values = np.empty(which.size)
         few, many = (np.flatnonzero(self._has_few_rows[which] == few) for few in (True, False))
         if few.size:

@@ -133,8 +133,8 @@ class SparseClients(Clients):
 
         return gradient
 
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀZ/B of each client."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client."""
         values = np.empty(which.size)
         self.workers.run(
             lambda order: spectrum.csr_largest_eigenvalues(self._block, which, order, values),
