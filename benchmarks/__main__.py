@@ -6,7 +6,7 @@ benchmarks federation`` needs Flower and starts servers.
 
 import sys
 
-from benchmarks import clients, genes, growth, messages, speed, startup, wide
+from benchmarks import clients, genes, growth, messages, objective, speed, startup, wide
 
 BENCHMARKS = {
     "speed": speed.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "clients": clients.main,
     "messages": messages.main,
     "startup": startup.main,
+    "objective": objective.main,
     "genes": genes.main,
     "wide": wide.main,
 }

@@ -10,7 +10,7 @@ from fedsparse.answers import Answers
 from fedsparse.clients.curvature import from_triangle, triangle_index, triangle_size
 from fedsparse.engines import LocalEngine
 from tests import oracle
-from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
+from tests.builders import CLASSES, LOSS_OBJECTS, STORAGES, clients_for, federate
 
 ONE_SCORE = ("squared", "logistic")
 WIDTH = 24
@@ -91,6 +91,43 @@ class TestValues:
             assert_close(gradients[place], oracle.gradient(Z, y, x, loss, 0.0)[support])
             expected = hessian(Z, x, loss)[np.ix_(support, support)]
             assert_close(from_triangle(triangles[place], support.size), expected)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+def test_a_support_that_covers_x_gives_the_same_as_one_that_does_not(loss, storage):
+    """Where x is zero elsewhere, scores come from the rows on the support."""
+    data, x = federate(clients_for(loss), storage), somewhere()
+    nonzero = np.flatnonzero(x)
+    covered, uncovered = (ask(fs.Curvature(x, s), data, loss) for s in (nonzero, nonzero[1:]))
+    np.testing.assert_allclose(covered["objective"], uncovered["objective"], rtol=1e-12)
+    for one in np.eye(len(data)):
+        full = from_triangle(covered["hessian"].mean(one), nonzero.size)
+        part = from_triangle(uncovered["hessian"].mean(one), nonzero.size - 1)
+        assert_close(full[1:, 1:], part)
+        assert_close(covered["gradient"].mean(one)[1:], uncovered["gradient"].mean(one))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+def test_row_weights_count(loss, storage):
+    """A row of weight two answers like the row twice."""
+    clients, x = clients_for(loss, rows=(6, 7)), somewhere()
+    twice = [(np.repeat(Z, 2, axis=0)[1:], np.repeat(y, 2)[1:]) for Z, y in clients]
+    plain = federate(clients, storage)
+    weights = np.full(13, 2.0)
+    weights[[0, 6]] = 1.0
+    weighted = fs.FederatedData.from_table(
+        plain.features, plain.targets, np.repeat([0, 1], plain.counts), row_weights=weights
+    )
+    for request in (fs.Slopes(x), fs.Curvature(x, SUPPORT)):
+        answers = [ask(request, data, loss) for data in (weighted, federate(twice, storage))]
+        for name in answers[0]:
+            values = [
+                field if isinstance(field, np.ndarray) else np.stack(vectors_of(field, 2))
+                for field in (answer[name] for answer in answers)
+            ]
+            assert_close(*values)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -247,3 +284,12 @@ def test_softmax_is_refused_before_any_work(algorithm, monkeypatch):
     monkeypatch.setattr(LocalEngine, "ask", work)
     with pytest.raises(fs.OptionError, match=r"works? with the squared and the logistic loss"):
         fs.run(algorithm, federate(clients_for("softmax")), loss="softmax")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("kind", ["Slopes", "Curvature"])
+def test_a_client_asked_for_second_derivatives_of_softmax_refuses(kind, storage):
+    x = np.ones((WIDTH, CLASSES))
+    request = fs.Slopes(x) if kind == "Slopes" else fs.Curvature(x, SUPPORT)
+    with pytest.raises(fs.OptionError, match="softmax loss has no second derivative"):
+        ask(request, federate(clients_for("softmax"), storage), "softmax")

@@ -83,7 +83,9 @@ class Loss(ABC):
         ... )
         (array([0.25]), array([2.]))
         """
-        raise OptionError(f"the {self.name} loss has no second derivative by a single score")
+        if self.code == slopes.SOFTMAX:
+            raise OptionError(f"the {self.name} loss has no second derivative by a single score")
+        return slopes.second_derivatives(self.code, scores)
 
     def _as_rows(self, scores: ArrayLike, targets: ArrayLike) -> tuple[FloatArray, FloatArray]:
         encoded = np.atleast_1d(np.asarray(targets, dtype=np.float64))
@@ -121,10 +123,6 @@ class SquaredError(Loss):
     code: ClassVar[int] = slopes.SQUARED
     curvature: ClassVar[float] = 2.0
 
-    def second_derivative(self, scores: FloatArray) -> FloatArray:
-        """2 everywhere."""
-        return np.full(scores.shape, 2.0)
-
     def encode(self, data: FederatedData) -> EncodedTargets:
         """Any finite numbers will do."""
         if data.targets.dtype.kind not in "fiub":
@@ -141,11 +139,6 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     code: ClassVar[int] = slopes.LOGISTIC
     curvature: ClassVar[float] = 0.25
-
-    def second_derivative(self, scores: FloatArray) -> FloatArray:
-        """p (1 − p), written so that it neither overflows nor cancels."""
-        tail = np.exp(-np.abs(scores))
-        return tail / (1.0 + tail) ** 2
 
     def encode(self, data: FederatedData) -> EncodedTargets:
         """Labels become 0 and 1."""

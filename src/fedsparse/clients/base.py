@@ -7,7 +7,8 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients.workers import Workers
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
+from fedsparse.errors import OptionError
 from fedsparse.kernels.plan import Plan
 from fedsparse.losses import Loss, coefficient_shape
 from fedsparse.sparsity import ColumnThreshold
@@ -29,6 +30,7 @@ class Clients(ABC):
         self.classes = encoded.classes
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
         self.workers = workers
+        self._eigenvalues = np.full(len(data), np.nan)  # not worked out yet
 
     @abstractmethod
     def local_steps(
@@ -38,8 +40,14 @@ class Clients(ABC):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> Stack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[Stack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for.
+
+        f_i(x) is that of `objectives`, to rounding errors: where a step sees all rows, it comes
+        from the scores of the first one, whose sums may run in another order.
+        """
 
     @abstractmethod
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
@@ -54,12 +62,23 @@ class Clients(ABC):
         """A function of (x, rows) that gives the mean loss gradient over rows of one client."""
 
     @abstractmethod
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights, by power iteration."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client, W its row weights."""
 
     @abstractmethod
-    def rows_of(self, client: int) -> tuple[Features, Int64Array | None]:
-        """A client's rows on the columns it has, and which these are (None: all)."""
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian.
+
+        The ℓ2 term is left out of all three. For losses with one score a row.
+        """
+
+    @abstractmethod
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client, for losses with one score a row."""
+
+    @abstractmethod
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array | None]:
+        """A client's rows on those of some columns that it has, and which these are (None: all)."""
 
     def targets_of(self, client: int) -> FloatArray:
         """Target and weight of every row of a client."""
@@ -67,8 +86,31 @@ class Clients(ABC):
 
     def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """f_i(x) of each client."""
-        penalty = 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
-        return self.mean_losses(x, which) + penalty
+        return self.mean_losses(x, which) + self.penalty(x)
+
+    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
+        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights; kept once worked out."""
+        missing = which[np.isnan(self._eigenvalues[which])]
+        if missing.size:
+            self._eigenvalues[missing] = self.power_iteration(missing)
+        return self._eigenvalues[which]
+
+    def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""
+        self.check_one_score()
+        losses, gradients, diagonals = self.mean_slopes(x, which)
+        return losses + self.penalty(x), gradients, diagonals
+
+    def check_one_score(self) -> None:
+        """Refuse second derivatives of a loss that has several scores a row."""
+        if len(self.shape) > 1:
+            raise OptionError(
+                f"the {self.loss.name} loss has no second derivative by a single score"
+            )
+
+    def penalty(self, x: FloatArray) -> float:
+        """The ℓ2 term of f_i(x), the same for all clients."""
+        return 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
 
 
 def _mean_one(data: FederatedData) -> FloatArray:

@@ -1,18 +1,14 @@
-"""Second derivatives on the clients: diagonals, and Hessians on a set of features.
+"""Hessians on a set of features, from the clients' rows.
 
 There are few such rounds and each is mostly one matrix product a client, so NumPy does them. Every
 product runs on one thread, clients side by side: results do not depend on the number of threads.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from scipy import sparse
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients.base import Clients
-from fedsparse.data.federated import Features
-from fedsparse.kernels.slopes import to_mean_slopes
+from fedsparse.kernels.slopes import mean_derivatives
 from fedsparse.stacks import DenseStack, SparseStack, Stack
 from fedsparse.threads import one_thread
 
@@ -20,8 +16,13 @@ Vector = tuple[Int64Array | None, FloatArray]
 """Indices and values of one client's answer; no indices if it has all entries."""
 
 
-def mean_diagonals(clients: Clients, x: FloatArray, which: Int64Array) -> Stack:
-    """Diagonal of the Hessian of each client's mean loss, on the columns it has.
+def hessians(
+    clients: Clients, x: FloatArray, support: Int64Array, which: Int64Array
+) -> tuple[FloatArray, Stack, Stack]:
+    """f_i(x) of each client, and gradient and Hessian of its mean loss on a support.
+
+    The Hessian is its upper triangle, row by row; see `triangle_size`. A client without some of
+    the columns leaves their entries out.
 
     Parameters
     ----------
@@ -29,53 +30,44 @@ def mean_diagonals(clients: Clients, x: FloatArray, which: Int64Array) -> Stack:
         Of a loss with one score a row.
     x
         Where.
+    support
+        Features, in increasing order.
     which
         Places of the clients.
     """
-
-    def diagonal(client: int, place: int) -> Vector:
-        rows, columns = clients.rows_of(client)
-        curvatures = _curvatures(clients, client, rows, x if columns is None else x[columns])
-        exact = rows.astype(np.float64)  # squares of float32 values do not fit float32
-        squares = exact.multiply(exact) if isinstance(exact, sparse.csr_array) else exact * exact
-        return columns, np.asarray(squares.T @ curvatures)
-
-    return _stacked(_for_each(clients, which, diagonal), (x.size,))
-
-
-def mean_hessians(
-    clients: Clients, x: FloatArray, support: Int64Array, which: Int64Array
-) -> tuple[Stack, Stack]:
-    """Gradient and Hessian of each client's mean loss on a support.
-
-    The Hessian is its upper triangle, row by row; see `triangle_size`. A client without some of
-    the columns leaves their entries out.
-
-    Parameters
-    ----------
-    clients, x, which
-        As in `mean_diagonals`.
-    support
-        Features, in increasing order.
-    """
+    clients.check_one_score()
+    losses = np.empty(which.size)
     gradients: list[Vector] = [(None, np.empty(0))] * which.size
+    triangles = list(gradients)
     size = support.size
+    # Rows on the support are all that it takes where x is zero elsewhere.
+    is_covered = bool(np.isin(np.flatnonzero(x), support, assume_unique=True).all())
 
-    def hessian(client: int, place: int) -> Vector:
-        rows, columns = clients.rows_of(client)
-        x_here = x if columns is None else x[columns]
-        curvatures = _curvatures(clients, client, rows, x_here)
-        slopes = _slopes(clients, client, rows, x_here)
-        block, held = _restricted(rows, columns, support)
-        gradients[place] = (held, block.T @ slopes)
-        product = block.T @ (block * curvatures[:, None])
-        upper = np.triu_indices(product.shape[0])
-        if held is None:
-            return None, product[upper]
-        return triangle_index(held[upper[0]], held[upper[1]], size), product[upper]
+    def work(order: Int64Array) -> None:
+        for place in order:
+            client = int(which[place])
+            rows, held = clients.rows_on(support, client)
+            places = np.arange(size) if held is None else held
+            scores = rows @ x[support[places]] if is_covered else clients.scores(x, client)
+            losses[place], slopes, curvatures = mean_derivatives(
+                clients.loss.code, scores, clients.targets_of(client)
+            )
+            rows_by_curvature = rows * np.sqrt(curvatures)[:, None]
+            product = rows_by_curvature.T @ rows_by_curvature  # symmetric, so half of the work
+            is_upper = places[:, None] <= places
+            gradients[place] = (held, rows.T @ slopes)
+            pairs = None
+            if held is not None:
+                pairs = triangle_index(held[:, None], held, size)[is_upper]
+            triangles[place] = (pairs, product[is_upper])
 
-    hessians = _for_each(clients, which, hessian)
-    return _stacked(gradients, (size,)), _stacked(hessians, (triangle_size(size),))
+    with one_thread():
+        clients.workers.run(work, clients.data.counts[which])
+    return (
+        losses + clients.penalty(x),
+        _stacked(gradients, (size,)),
+        _stacked(triangles, (triangle_size(size),)),
+    )
 
 
 def triangle_size(size: int) -> int:
@@ -114,45 +106,6 @@ def from_triangle(triangle: FloatArray, size: int) -> FloatArray:
     matrix[upper] = triangle
     matrix.T[upper] = triangle
     return matrix
-
-
-def _for_each(
-    clients: Clients, which: Int64Array, answer: Callable[[int, int], Vector]
-) -> list[Vector]:
-    """Answers of the clients, several at a time."""
-    answers: list[Vector] = [(None, np.empty(0))] * which.size
-
-    def work(order: Int64Array) -> None:
-        for place in order:
-            answers[place] = answer(int(which[place]), int(place))
-
-    with one_thread():
-        clients.workers.run(work, clients.data.counts[which])
-    return answers
-
-
-def _curvatures(clients: Clients, client: int, rows: Features, x: FloatArray) -> FloatArray:
-    """Second derivative of every row's weighted loss, over the number of rows."""
-    scores = np.asarray(rows @ x, dtype=np.float64)
-    weights = clients.targets_of(client)[:, 1]
-    return np.asarray(clients.loss.second_derivative(scores) * weights / rows.shape[0])
-
-
-def _slopes(clients: Clients, client: int, rows: Features, x: FloatArray) -> FloatArray:
-    """Derivative of every row's weighted loss, over the number of rows."""
-    slopes = np.asarray(rows @ x, dtype=np.float64)[None, :]
-    to_mean_slopes(clients.loss.code, slopes, clients.targets_of(client), np.empty(1))
-    return np.asarray(slopes[0])
-
-
-def _restricted(
-    rows: Features, columns: Int64Array | None, support: Int64Array
-) -> tuple[FloatArray, Int64Array | None]:
-    """A client's rows on the support, dense, and which of the support it has (None: all)."""
-    if columns is None or not isinstance(rows, sparse.csr_array):
-        return np.asarray(rows[:, support], dtype=np.float64), None
-    _, own, held = np.intersect1d(columns, support, assume_unique=True, return_indices=True)
-    return rows[:, own].toarray().astype(np.float64), held
 
 
 def _stacked(vectors: list[Vector], shape: tuple[int, ...]) -> Stack:

@@ -9,7 +9,7 @@ from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.blocks import DerivedBlocks
 from fedsparse.clients.workers import Workers
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import columns, dense, gram, spectrum
 from fedsparse.kernels.columns import ColumnBlock
 from fedsparse.kernels.dense import DenseBlock, DenseRoom
@@ -48,18 +48,21 @@ class DenseClients(Clients):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> Stack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[Stack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         start = by_class(x)
         always = _NO_COLUMNS if threshold is None else threshold.always
         anchor = start[:0] if snapshot is None else by_class(snapshot)
         counts = self.data.counts[which]
+        losses = np.empty(which.size if with_objective else 0)
         if threshold is None:
-            room = _room(which.size, start.shape, 0)
+            room = _room(which.size, start.shape, 0, losses)
             suits = self._has_few_rows[which] & (plan.steps >= _FEWEST_GRAM_STEPS)
             quick = partial(self._steps_by_gram, start, plan)
         else:
-            room = _room(which.size, (0, 0), threshold.kept * start.shape[0])
+            room = _room(which.size, (0, 0), threshold.kept * start.shape[0], losses)
             suits = self._is_small[which]
             quick = partial(self._steps_by_columns, start, plan, always)
         suits = suits & ((plan.batch == 0) | (plan.batch >= counts))
@@ -73,11 +76,12 @@ class DenseClients(Clients):
                 ),
                 counts[others],
             )
+        objectives = losses + self.penalty(x) if with_objective else None
         if threshold is None:
-            return DenseStack(room.vectors.reshape(which.size, -1), self.shape)
+            return DenseStack(room.vectors.reshape(which.size, -1), self.shape), objectives
         places = np.arange(which.size) * room.indices.shape[1]
         entries = (room.indices.ravel(), room.values.ravel())
-        return SparseStack.from_gapped(places, room.counts, *entries, self.shape)
+        return SparseStack.from_gapped(places, room.counts, *entries, self.shape), objectives
 
     def _steps_by_gram(
         self,
@@ -91,7 +95,7 @@ class DenseClients(Clients):
         grams = self._grams.of(which[chosen])
         self.workers.run(
             lambda order: gram.gram_steps(
-                block, grams, self._grams.offsets, which, chosen[order], start, plan, room.vectors
+                block, grams, self._grams.offsets, which, chosen[order], start, plan, room
             ),
             self.data.counts[which[chosen]],
         )
@@ -134,6 +138,18 @@ class DenseClients(Clients):
         )
         return DenseStack(gradients.reshape(which.size, -1), self.shape)
 
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian."""
+        losses = np.empty(which.size)
+        gradients, diagonals = np.empty((2, which.size, x.size))
+        self.workers.run(
+            lambda order: dense.slopes_at(
+                self._block, which, order, by_class(x), self.loss.code, losses, gradients, diagonals
+            ),
+            self.data.counts[which],
+        )
+        return losses, DenseStack(gradients, self.shape), DenseStack(diagonals, self.shape)
+
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = slice(self.data.pointer[client], self.data.pointer[client + 1])
@@ -143,14 +159,15 @@ class DenseClients(Clients):
             start = by_class(x)
             result, slopes = np.empty_like(start), np.empty((4, start.shape[0]))
             dense.mean_gradient(
-                features, targets, rows, rows.size, start, self.loss.code, result, slopes, start[:0]
-            )
+                features, targets, rows, rows.size, start, self.loss.code, result, slopes,
+                start[:0], False,
+            )  # fmt: skip
             return result[0] if x.ndim == 1 else result.T
 
         return gradient
 
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀZ/B of each client."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client."""
         values = np.empty(which.size)
         few, many = (np.flatnonzero(self._has_few_rows[which] == few) for few in (True, False))
         if few.size:
@@ -170,9 +187,18 @@ class DenseClients(Clients):
             )
         return values
 
-    def rows_of(self, client: int) -> tuple[Features, None]:
-        """A client's rows; it has all columns."""
-        return self._block.features[self.data.pointer[client] : self.data.pointer[client + 1]], None
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client."""
+        rows = np.arange(self.data.pointer[client], self.data.pointer[client + 1])
+        scores = np.empty((rows.size, 1))
+        dense.scores_of_rows(self._block.features, rows, 0, rows.size, x[None, :], scores)
+        return scores[:, 0]
+
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, None]:
+        """A client's rows on some columns; it has them all."""
+        own = slice(self.data.pointer[client], self.data.pointer[client + 1])
+        rows = np.take(self._block.features[own], columns, axis=1)
+        return rows.astype(np.float64, copy=False), None
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
         storage = self._columns.of(clients)
@@ -201,11 +227,12 @@ class DenseClients(Clients):
         return DerivedBlocks(heights * lengths, fill)
 
 
-def _room(clients: int, shape: tuple[int, ...], longest: int) -> DenseRoom:
+def _room(clients: int, shape: tuple[int, ...], longest: int, losses: FloatArray) -> DenseRoom:
     """DenseRoom for full vectors of a shape, or for at most ``longest`` non-zeros each."""
     return DenseRoom(
         vectors=np.empty((clients, *shape)),
         indices=np.empty((clients, longest), dtype=np.int64),
         values=np.empty((clients, longest)),
         counts=np.empty(clients, dtype=np.int64),
+        losses=losses,
     )

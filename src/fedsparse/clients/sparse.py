@@ -1,6 +1,7 @@
 """Clients with CSR rows."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -8,7 +9,7 @@ from scipy import sparse
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.clients.base import Clients, by_class
 from fedsparse.clients.workers import Workers
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.data.federated import FederatedData
 from fedsparse.kernels import csr, csr_steps, spectrum
 from fedsparse.kernels.csr import CsrBlock
 from fedsparse.kernels.csr_steps import CsrRoom, Start
@@ -16,7 +17,7 @@ from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.select import nonzero_positions
 from fedsparse.losses import Loss
 from fedsparse.sparsity import ColumnThreshold
-from fedsparse.stacks import SparseStack
+from fedsparse.stacks import SparseStack, Stack
 
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
@@ -37,16 +38,20 @@ class SparseClients(Clients):
         plan: Plan,
         threshold: ColumnThreshold | None,
         which: Int64Array,
-    ) -> SparseStack:
-        """K local steps from ``x`` on each client."""
+        *,
+        with_objective: bool,
+    ) -> tuple[SparseStack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         by_label, support = _with_support(x)
         labels = by_label.shape[0]
+        losses = np.empty(which.size if with_objective else 0)
         if threshold is None:
             start = Start(by_label, support, _NO_COLUMNS)
-            room = self._room_on_own_columns(which, labels)
+            places, indices = self._on_own_columns(which, labels)
+            room = CsrRoom(places, indices, np.empty(indices.size), np.diff(places), losses)
         else:
             start = Start(by_label, support, threshold.always)
-            room = self._room_for(which, threshold.kept, support.size, labels)
+            room = self._room_for(which, threshold.kept, support.size, labels, losses)
         if plan.batch == 0 or snapshot is not None or (threshold is not None and plan.pull > 0.0):
             anchor, anchor_support = by_label[:0], support
             if snapshot is not None:
@@ -63,12 +68,12 @@ class SparseClients(Clients):
                 lambda order: take(self._block, which, order, start, plan, room),
                 self._entries[which],
             )
+        objectives = losses + self.penalty(x) if with_objective else None
         if threshold is None:
             answer = (room.places, room.indices, room.values, self.shape)
-            return SparseStack(*answer, base=x, factor=plan.decay)
-        return SparseStack.from_gapped(
-            room.places, room.counts, room.indices, room.values, self.shape
-        )
+            return SparseStack(*answer, base=x, factor=plan.decay), objectives
+        gapped = (room.places, room.counts, room.indices, room.values)
+        return SparseStack.from_gapped(*gapped, self.shape), objectives
 
     def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
         """Mean loss of each client at ``x``."""
@@ -85,14 +90,31 @@ class SparseClients(Clients):
     def mean_gradients(self, x: FloatArray, which: Int64Array) -> SparseStack:
         """Mean loss gradient of each client at ``x``, on the client's columns."""
         start, support = _with_support(x)
-        room = self._room_on_own_columns(which, start.shape[0])
+        places, indices = self._on_own_columns(which, start.shape[0])
+        values = np.empty(indices.size)
         self.workers.run(
             lambda order: csr.gradients_at(
-                self._block, which, order, start, support, self.loss.code, room.places, room.values
+                self._block, which, order, start, support, self.loss.code, places, values
             ),
             self._entries[which],
         )
-        return SparseStack(room.places, room.indices, room.values, self.shape)
+        return SparseStack(places, indices, values, self.shape)
+
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, gradient and diagonal on the client's columns."""
+        start, support = _with_support(x)
+        places, indices = self._on_own_columns(which, 1)
+        losses = np.empty(which.size)
+        gradients, diagonals = np.empty((2, indices.size))
+        self.workers.run(
+            lambda order: csr.slopes_at(
+                self._block, which, order, start, support, self.loss.code, places, losses,
+                gradients, diagonals,
+            ),
+            self._entries[which],
+        )  # fmt: skip
+        on_columns = partial(SparseStack, places, indices, shape=self.shape)
+        return losses, on_columns(gradients), on_columns(diagonals)
 
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
@@ -104,7 +126,7 @@ class SparseClients(Clients):
             change, labels = np.zeros_like(local), local.shape[1]
             csr.add_mean_gradient(
                 self._block, begin, rows, rows.size, local, self.loss.code, np.empty(labels),
-                np.empty((0, labels)), change,
+                np.empty((0, labels)), change, False,
             )  # fmt: skip
             result = np.zeros_like(x)
             result[own] = change.reshape(own.size, *x.shape[1:])
@@ -112,8 +134,8 @@ class SparseClients(Clients):
 
         return gradient
 
-    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
-        """Largest eigenvalue of ZᵀZ/B of each client."""
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client."""
         values = np.empty(which.size)
         self.workers.run(
             lambda order: spectrum.csr_largest_eigenvalues(self._block, which, order, values),
@@ -121,35 +143,31 @@ class SparseClients(Clients):
         )
         return values
 
-    def rows_of(self, client: int) -> tuple[Features, Int64Array]:
-        """A client's rows in its own numbering, and the columns it numbers."""
-        own = csr.columns_of(self._block, client).astype(np.int64)
-        begin, end = self.data.pointer[client], self.data.pointer[client + 1]
-        first, last = self._block.row_pointer[begin], self._block.row_pointer[end]
-        rows = sparse.csr_array(
-            (
-                self._block.values[first:last],
-                self._block.numbers[first:last].astype(np.int64),
-                self._block.row_pointer[begin : end + 1] - first,
-            ),
-            shape=(int(end - begin), own.size),
-        )
-        return rows, own
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client."""
+        return csr.scores_at(self._block, client, *_with_support(x))
 
-    def _room_for(self, which: Int64Array, kept: int, support: int, classes: int) -> CsrRoom:
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array]:
+        """A client's rows on those of some columns that it has, and which these are."""
+        return csr.rows_on(self._block, client, columns)
+
+    def _room_for(
+        self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray
+    ) -> CsrRoom:
         """Room for answers of at most ``kept`` entries a class, if a client has so many columns."""
         longest = np.minimum(kept, np.diff(self._block.own_pointer)[which] + support) * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(longest)])
         counts = np.zeros(which.size, dtype=np.int64)
-        return CsrRoom(places, np.empty(places[-1], dtype=np.int64), np.empty(places[-1]), counts)
+        indices = np.empty(places[-1], dtype=np.int64)
+        return CsrRoom(places, indices, np.empty(places[-1]), counts, losses)
 
-    def _room_on_own_columns(self, which: Int64Array, classes: int) -> CsrRoom:
-        """CsrRoom for answers on the clients' own columns, whose indices are known beforehand."""
+    def _on_own_columns(self, which: Int64Array, classes: int) -> tuple[Int64Array, Int64Array]:
+        """Places and indices of answers on the clients' own columns, known beforehand."""
         counts = np.diff(self._block.own_pointer)[which] * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(counts)])
         indices = np.empty(places[-1], dtype=np.int64)
         csr.answer_indices(self._block, which, places, classes, self.data.width, indices)
-        return CsrRoom(places, indices, np.empty(places[-1]), counts)
+        return places, indices
 
 
 def _number_columns(data: FederatedData, targets: FloatArray) -> CsrBlock:

@@ -21,7 +21,7 @@ from fedsparse.kernels.dense import (
 )
 from fedsparse.kernels.plan import Plan, step_in_place
 from fedsparse.kernels.prefetching import CACHE_LINE
-from fedsparse.kernels.slopes import to_mean_slopes
+from fedsparse.kernels.slopes import mean_loss, to_mean_slopes
 
 
 class ColumnBlock(NamedTuple):
@@ -105,7 +105,7 @@ def thresholded_steps(
     always: Int64Array,
     room: DenseRoom,
 ) -> None:
-    """K full-gradient steps, each followed by H_τ, on each listed client."""
+    """K full-gradient steps, each followed by H_τ, on each listed client; losses at the start."""
     labels, width = start.shape
     x, gradient = np.empty_like(start), np.empty_like(start)
     every_column = np.arange(width)
@@ -119,10 +119,12 @@ def thresholded_steps(
         scores = np.empty((labels, columns.shape[1]))
         magnitudes[0] = read_ahead(columns)
         x[:] = start
-        for _ in range(plan.steps):
+        for step in range(plan.steps):
             used = list_support(x, support, coefficients)
             scores[:] = 0.0
             add_rows(columns, support, 0, used, coefficients, scores)
+            if step == 0 and room.losses.size > 0:
+                room.losses[answer] = mean_loss(plan.loss, scores, targets, row)
             to_mean_slopes(plan.loss, scores, targets, row)
             scores_of_rows(columns, every_column, 0, width, scores, gradient.T)
             step_in_place(x.ravel(), start.ravel(), gradient.ravel(), plan)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.kernels.compiling import compiled, inlined
-from fedsparse.kernels.slopes import loss_of_row, to_slopes
+from fedsparse.kernels.slopes import curvature_of_row, loss_of_row, to_slopes
 
 
 class CsrBlock(NamedTuple):
@@ -168,11 +168,14 @@ def add_mean_gradient(
     slopes: FloatArray,
     anchor: FloatArray,
     gradient: FloatArray,
-) -> None:
+    with_loss: bool,
+) -> float:
     """Add to ``gradient`` the mean over ``count`` listed rows, counted from row ``begin``.
 
-    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows.
+    ``anchor`` holds every row's slopes at a snapshot, to be subtracted, or has no rows. Returns the
+    mean loss if asked.
     """
+    total = 0.0
     one_class = x.shape[1] == 1
     x_flat, gradient_flat = x.ravel(), gradient.ravel()
     for position in range(count):
@@ -182,6 +185,8 @@ def add_mean_gradient(
             slopes[0] = _dot(block.values[stored], block.numbers[stored], x_flat)
         else:
             scores_of_row(block, row, x, slopes)
+        if with_loss:
+            total += loss_of_row(loss, slopes, block.targets, row)
         to_slopes(loss, slopes, block.targets, row)
         for label in range(slopes.size):
             if anchor.shape[0] > 0:
@@ -191,6 +196,18 @@ def add_mean_gradient(
             _add(block.values[stored], block.numbers[stored], slopes[0], gradient_flat)
         else:
             add_row(block, row, slopes, gradient)
+    return total / count
+
+
+@compiled
+def mean_loss(block: CsrBlock, client: int, x: FloatArray, loss: int, scores: FloatArray) -> float:
+    """Mean loss of a client at ``x`` in its own numbering; ``scores`` is room for one row."""
+    begin, end = block.pointer[client], block.pointer[client + 1]
+    total = 0.0
+    for row in range(begin, end):
+        scores_of_row(block, row, x, scores)
+        total += loss_of_row(loss, scores, block.targets, row)
+    return total / (end - begin)
 
 
 @compiled
@@ -210,11 +227,7 @@ def losses_at(
         own = columns_of(block, client)
         x = np.empty((own.size, start.shape[0]))
         to_local(own, start, support, x)
-        total = 0.0
-        for row in range(block.pointer[client], block.pointer[client + 1]):
-            scores_of_row(block, row, x, scores)
-            total += loss_of_row(loss, scores, block.targets, row)
-        results[answer] = total / (block.pointer[client + 1] - block.pointer[client])
+        results[answer] = mean_loss(block, client, x, loss, scores)
 
 
 @compiled
@@ -238,8 +251,102 @@ def gradients_at(
         to_local(own, start, support, x)
         begin = block.pointer[client]
         rows = np.arange(block.pointer[client + 1] - begin)
-        add_mean_gradient(block, begin, rows, rows.size, x, loss, slopes, no_anchor, gradient)
+        add_mean_gradient(
+            block, begin, rows, rows.size, x, loss, slopes, no_anchor, gradient, False
+        )
         results[places[answer] : places[answer + 1]] = gradient.T.copy().ravel()
+
+
+@compiled
+def slopes_at(
+    block: CsrBlock,
+    clients: Int64Array,
+    order: Int64Array,
+    start: FloatArray,
+    support: Int64Array,
+    loss: int,
+    places: Int64Array,
+    losses: FloatArray,
+    gradients: FloatArray,
+    diagonals: FloatArray,
+) -> None:
+    """Mean loss, its gradient and the diagonal of its Hessian of each listed client, in one pass.
+
+    For losses with one score a row. The latter two are on the client's own columns.
+    """
+    slope = np.empty(1)
+    for answer in order:
+        client = clients[answer]
+        own = columns_of(block, client)
+        x = np.empty((own.size, 1))
+        to_local(own, start, support, x)
+        gradient = gradients[places[answer] : places[answer + 1]]
+        diagonal = diagonals[places[answer] : places[answer + 1]]
+        gradient[:] = 0.0
+        diagonal[:] = 0.0
+        begin, end = block.pointer[client], block.pointer[client + 1]
+        total = 0.0
+        for row in range(begin, end):
+            scores_of_row(block, row, x, slope)
+            total += loss_of_row(loss, slope, block.targets, row)
+            curvature = curvature_of_row(loss, slope[0], block.targets, row) / (end - begin)
+            to_slopes(loss, slope, block.targets, row)
+            stored = slice(block.row_pointer[row], block.row_pointer[row + 1])
+            _add_with_squares(
+                block.values[stored], block.numbers[stored], slope[0] / (end - begin), curvature,
+                gradient, diagonal,
+            )  # fmt: skip
+        losses[answer] = total / (end - begin)
+
+
+@inlined
+def _add_with_squares(
+    values: AnyArray,
+    numbers: UInt32Array,
+    slope: float,
+    curvature: float,
+    gradient: FloatArray,
+    diagonal: FloatArray,
+) -> None:
+    """Add one stored row, and its squares, times their factors to two vectors."""
+    for entry in range(numbers.size):
+        gradient[numbers[entry]] += slope * values[entry]
+        diagonal[numbers[entry]] += curvature * values[entry] * values[entry]
+
+
+@compiled
+def scores_at(block: CsrBlock, client: int, start: FloatArray, support: Int64Array) -> FloatArray:
+    """Scores of a client's rows, one class."""
+    own = columns_of(block, client)
+    x = np.empty((own.size, 1))
+    to_local(own, start, support, x)
+    begin = block.pointer[client]
+    scores = np.empty((block.pointer[client + 1] - begin, 1))
+    for row in range(scores.size):
+        scores_of_row(block, begin + row, x, scores[row])
+    return scores[:, 0]
+
+
+@compiled
+def rows_on(block: CsrBlock, client: int, columns: Int64Array) -> tuple[FloatArray, Int64Array]:
+    """A client's rows on those of the columns that it has, dense, and which these are."""
+    own = columns_of(block, client)
+    place_of, held = np.full(own.size, -1), np.empty(columns.size, np.int64)
+    found = 0
+    for position in range(columns.size):
+        number = find(own, columns[position])
+        if number >= 0:
+            place_of[number] = found
+            held[found] = position
+            found += 1
+    begin = block.pointer[client]
+    rows = np.zeros((block.pointer[client + 1] - begin, found))
+    for row in range(rows.shape[0]):
+        for entry in range(block.row_pointer[begin + row], block.row_pointer[begin + row + 1]):
+            place = place_of[block.numbers[entry]]
+            if place >= 0:
+                rows[row, place] += block.values[entry]
+    return rows, held[:found]
 
 
 @compiled

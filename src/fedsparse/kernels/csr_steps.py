@@ -6,6 +6,8 @@ batch's columns and the support.
 
 Answers start at ``places`` in ``indices`` and ``values``; ``counts`` says how long they are. With
 local thresholding the answer is x itself, else its change x − decay · x_t on the client's columns.
+``losses`` gets the mean loss at x_t if it has room: explicit steps over all rows take it from the
+scores of the first step, all others from a pass of its own.
 """
 
 from typing import NamedTuple
@@ -20,6 +22,7 @@ from fedsparse.kernels.csr import (
     add_mean_gradient,
     add_row,
     columns_of,
+    mean_loss,
     scores_of_row,
     to_local,
 )
@@ -53,6 +56,7 @@ class CsrRoom(NamedTuple):
     indices: Int64Array
     values: FloatArray
     counts: Int64Array
+    losses: FloatArray
 
 
 @compiled
@@ -138,7 +142,15 @@ def explicit_steps(
             if batch < rows.size:
                 random.draw(key, rows, rows.size, batch)
             gradient[:] = mean_at_snapshot
-            add_mean_gradient(block, begin, rows, batch, x, plan.loss, slopes, anchor, gradient)
+            with_loss = step == 0 and room.losses.size > 0
+            loss = add_mean_gradient(
+                block, begin, rows, batch, x, plan.loss, slopes, anchor, gradient, with_loss
+            )
+            if with_loss:
+                whole = batch == rows.size
+                room.losses[answer] = (
+                    loss if whole else mean_loss(block, client, x, plan.loss, slopes)
+                )
             if batch < rows.size:
                 random.undo_draw(key, rows, rows.size, batch)
             step_in_place(x.ravel(), local_start.ravel(), gradient.ravel(), plan)
@@ -215,13 +227,17 @@ def lazy_thresholded_steps(
         begin = block.pointer[client]
         rows = np.arange(block.pointer[client + 1] - begin)
         batch = batch_of(plan, rows.size)
+        if room.losses.size > 0:
+            room.losses[answer] = mean_loss(block, client, x, plan.loss, slopes)
         for step in range(plan.steps):
             key = batch_key(plan, block.identities[client], step)
             random.draw(key, rows, rows.size, batch)
             found = _list_touched(block, begin, rows, batch, stamps, step, touched)
             for position in range(found):
                 gradient[touched[position]] = 0.0
-            add_mean_gradient(block, begin, rows, batch, x, plan.loss, slopes, no_anchor, gradient)
+            add_mean_gradient(
+                block, begin, rows, batch, x, plan.loss, slopes, no_anchor, gradient, False
+            )
             random.undo_draw(key, rows, rows.size, batch)
             for label in range(labels):
                 size = 0
@@ -263,6 +279,8 @@ def lazy_steps(
         own = columns_of(block, client)
         local_start, w = np.empty((own.size, labels)), np.zeros((own.size, labels))
         to_local(own, start.x, start.support, local_start)
+        if room.losses.size > 0:
+            room.losses[answer] = mean_loss(block, client, local_start, plan.loss, from_start)
         begin = block.pointer[client]
         rows = np.arange(block.pointer[client + 1] - begin)
         batch = batch_of(plan, rows.size)

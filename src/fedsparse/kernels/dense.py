@@ -13,7 +13,7 @@ from fedsparse.kernels import random
 from fedsparse.kernels.compiling import compiled
 from fedsparse.kernels.plan import Plan, batch_key, batch_of, step_in_place
 from fedsparse.kernels.select import cut
-from fedsparse.kernels.slopes import loss_of_row, to_slopes
+from fedsparse.kernels.slopes import curvature_of_row, loss_of_row, to_slopes
 
 
 class DenseBlock(NamedTuple):
@@ -26,12 +26,16 @@ class DenseBlock(NamedTuple):
 
 
 class DenseRoom(NamedTuple):
-    """DenseRoom for answers: vectors in full, or rows of non-zeros and how many each has."""
+    """DenseRoom for answers: vectors in full, or rows of non-zeros and how many each has.
+
+    ``losses`` gets the mean loss at the start, the ℓ2 term left out; empty if nobody asks for it.
+    """
 
     vectors: FloatArray
     indices: Int64Array
     values: FloatArray
     counts: Int64Array
+    losses: FloatArray
 
 
 @compiled
@@ -103,25 +107,30 @@ def mean_gradient(
     gradient: FloatArray,
     slopes: FloatArray,
     anchor: FloatArray,
-) -> None:
-    """Mean loss gradient over the listed rows, the ℓ2 term left out.
+    with_loss: bool,
+) -> float:
+    """Mean loss gradient over the listed rows, the ℓ2 term left out; returns the loss if asked.
 
     Scores and gradient are worked out four rows at a time, while these are still in the nearest
     cache. ``anchor`` holds each listed row's slopes at a snapshot, to be subtracted; it has no rows
     when there is no snapshot. ``slopes`` is room for four rows.
     """
     gradient[:] = 0.0
+    total = 0.0
     for first in range(0, count, 4):
         last = min(first + 4, count)
         scores_of_rows(features, rows, first, last, x, slopes)
         for position in range(first, last):
             row, place = rows[position], position - first
+            if with_loss:
+                total += loss_of_row(loss, slopes[place], targets, row)
             to_slopes(loss, slopes[place], targets, row)
             for label in range(x.shape[0]):
                 if anchor.shape[0] > 0:
                     slopes[place, label] -= anchor[row, label]
                 slopes[place, label] /= count
         add_rows(features, rows, first, last, slopes, gradient)
+    return total / count
 
 
 @compiled
@@ -198,7 +207,8 @@ def local_steps(
     """K steps on each listed client, straight from its rows.
 
     ``snapshot`` has no rows without variance reduction. Answers are non-zeros with local
-    thresholding, full vectors without.
+    thresholding, full vectors without. Losses at the start come from the first step's
+    scores, or from a pass of their own where a step sees only a batch of the rows.
     """
     labels, width = start.shape
     x, gradient, mean_at_snapshot = np.empty_like(start), np.empty_like(start), np.zeros_like(start)
@@ -222,7 +232,15 @@ def local_steps(
             key = batch_key(plan, block.identities[client], step)
             if batch < rows.size:
                 random.draw(key, rows, rows.size, batch)
-            mean_gradient(features, targets, rows, batch, x, plan.loss, gradient, slopes, anchor)
+            with_loss = step == 0 and room.losses.size > 0
+            loss = mean_gradient(
+                features, targets, rows, batch, x, plan.loss, gradient, slopes, anchor, with_loss
+            )
+            if with_loss:
+                whole = batch == rows.size
+                room.losses[answer] = (
+                    loss if whole else _mean_loss(features, targets, rows, x, plan.loss, slopes)
+                )
             if batch < rows.size:
                 random.undo_draw(key, rows, rows.size, batch)
             if anchored:
@@ -234,6 +252,25 @@ def local_steps(
             room.counts[answer] = write_sparse(x, room.indices[answer], room.values[answer])
         else:
             room.vectors[answer] = x
+
+
+@compiled
+def _mean_loss(
+    features: AnyArray,
+    targets: FloatArray,
+    rows: Int64Array,
+    x: FloatArray,
+    loss: int,
+    scores: FloatArray,
+) -> float:
+    """Mean loss over the listed rows, the ℓ2 term left out; ``scores`` is room for four rows."""
+    total = 0.0
+    for first in range(0, rows.size, 4):
+        last = min(first + 4, rows.size)
+        scores_of_rows(features, rows, first, last, x, scores)
+        for position in range(first, last):
+            total += loss_of_row(loss, scores[position - first], targets, rows[position])
+    return total / rows.size
 
 
 @compiled
@@ -249,14 +286,7 @@ def losses_at(
     scores = np.empty((4, x.shape[0]))
     for answer in order:
         rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
-        total = 0.0
-        for first in range(0, rows.size, 4):
-            last = min(first + 4, rows.size)
-            scores_of_rows(block.features, rows, first, last, x, scores)
-            for position in range(first, last):
-                own = scores[position - first]
-                total += loss_of_row(loss, own, block.targets, rows[position])
-        values[answer] = total / rows.size
+        values[answer] = _mean_loss(block.features, block.targets, rows, x, loss, scores)
 
 
 @compiled
@@ -275,5 +305,76 @@ def gradients_at(
         rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
         mean_gradient(
             block.features, block.targets, rows, rows.size, x, loss, gradients[answer], slopes,
-            no_anchor,
+            no_anchor, False,
         )  # fmt: skip
+
+
+@compiled
+def slopes_at(
+    block: DenseBlock,
+    clients: Int64Array,
+    order: Int64Array,
+    x: FloatArray,
+    loss: int,
+    losses: FloatArray,
+    gradients: FloatArray,
+    diagonals: FloatArray,
+) -> None:
+    """Mean loss, its gradient and the diagonal of its Hessian of each listed client.
+
+    For losses with one score a row. Rows are read once, four at a time; where fewer are left, the
+    last one stands in for the others with derivatives of zero.
+    """
+    slopes, curvatures, four = np.empty((4, 1)), np.empty(4), np.empty(4, np.int64)
+    for answer in order:
+        rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
+        gradients[answer] = 0.0
+        diagonals[answer] = 0.0
+        total = 0.0
+        for first in range(0, rows.size, 4):
+            last = min(first + 4, rows.size)
+            scores_of_rows(block.features, rows, first, last, x, slopes)
+            slopes[last - first :] = 0.0
+            curvatures[last - first :] = 0.0
+            four[:] = rows[last - 1]
+            for place in range(last - first):
+                row, own = rows[first + place], slopes[place]
+                four[place] = row
+                total += loss_of_row(loss, own, block.targets, row)
+                curvatures[place] = curvature_of_row(loss, own[0], block.targets, row) / rows.size
+                to_slopes(loss, own, block.targets, row)
+                own[0] /= rows.size
+            _add_four_rows(
+                block.features, four, slopes[:, 0], curvatures, gradients[answer], diagonals[answer]
+            )
+        losses[answer] = total / rows.size
+
+
+@compiled
+def _add_four_rows(
+    features: AnyArray,
+    rows: Int64Array,
+    slopes: FloatArray,
+    curvatures: FloatArray,
+    gradient: FloatArray,
+    diagonal: FloatArray,
+) -> None:
+    """Add four rows times their slopes to ``gradient``, their squares times curvatures likewise."""
+    row_0, row_1, row_2, row_3 = rows[0], rows[1], rows[2], rows[3]
+    slope_0, slope_1, slope_2, slope_3 = slopes[0], slopes[1], slopes[2], slopes[3]
+    bend_0, bend_1, bend_2, bend_3 = curvatures[0], curvatures[1], curvatures[2], curvatures[3]
+    for column in range(gradient.size):
+        # In double precision: squares of float32 values do not fit float32.
+        value_0 = np.float64(features[row_0, column])
+        value_1 = np.float64(features[row_1, column])
+        value_2 = np.float64(features[row_2, column])
+        value_3 = np.float64(features[row_3, column])
+        gradient[column] += (
+            slope_0 * value_0 + slope_1 * value_1 + slope_2 * value_2 + slope_3 * value_3
+        )
+        diagonal[column] += (
+            bend_0 * value_0 * value_0
+            + bend_1 * value_1 * value_1
+            + bend_2 * value_2 * value_2
+            + bend_3 * value_3 * value_3
+        )

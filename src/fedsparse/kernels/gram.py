@@ -10,10 +10,10 @@ import numpy as np
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.kernels.columns import ColumnBlock, list_support, matrix_at, padded
 from fedsparse.kernels.compiling import compiled
-from fedsparse.kernels.dense import DenseBlock, add_rows, scores_of_rows
+from fedsparse.kernels.dense import DenseBlock, DenseRoom, add_rows, scores_of_rows
 from fedsparse.kernels.plan import Plan
 from fedsparse.kernels.prefetching import prefetch
-from fedsparse.kernels.slopes import to_mean_slopes
+from fedsparse.kernels.slopes import mean_loss, to_mean_slopes
 
 
 @compiled
@@ -38,9 +38,9 @@ def gram_steps(
     order: Int64Array,
     start: FloatArray,
     plan: Plan,
-    answers: FloatArray,
+    room: DenseRoom,
 ) -> None:
-    """K full-gradient steps on each listed client; ``answers`` gets one x per client."""
+    """K full-gradient steps on each listed client; losses at the start."""
     labels, width = start.shape
     support, coefficients = np.empty(width + 1, np.int64), np.empty((width + 1, labels))
     used = list_support(start, support, coefficients)
@@ -53,11 +53,13 @@ def gram_steps(
         gram = matrix_at(grams, gram_offsets[client], count, count)
         first_scores = np.zeros((labels, columns.shape[1]))
         add_rows(columns, support, 0, used, coefficients, first_scores)
+        if room.losses.size > 0:
+            room.losses[order[place]] = mean_loss(plan.loss, first_scores, targets, row)
         combination = _combination(gram, first_scores, targets, plan, row)
         following = clients[order[min(place + 1, order.size - 1)]]
         ahead = block.offsets[following]
         stride = padded(block.pointer[following + 1] - block.pointer[following])
-        answer = answers[order[place]]
+        answer = room.vectors[order[place]]
         asked = 0
         for column in range(width):
             # The columns that the next client begins with come in while this one's stream by.

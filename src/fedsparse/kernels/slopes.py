@@ -3,6 +3,8 @@
 import math
 from typing import Final
 
+import numpy as np
+
 from fedsparse.arrays import FloatArray
 from fedsparse.kernels.compiling import compiled
 
@@ -60,6 +62,60 @@ def to_mean_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: Floa
             for label in range(row.size):
                 scores[label, position] = row[label] / count
     scores[:, count:] = 0.0
+
+
+@compiled
+def second_derivatives(loss: int, scores: FloatArray) -> FloatArray:
+    """Second derivative of each row's loss with respect to its one score."""
+    derivatives = np.empty_like(scores)
+    for row in range(scores.size):
+        derivatives[row] = _second_derivative(loss, scores[row])
+    return derivatives
+
+
+@compiled
+def curvature_of_row(loss: int, score: float, targets: FloatArray, row: int) -> float:
+    """Second derivative of one row's weighted loss with respect to its one score."""
+    return targets[row, 1] * _second_derivative(loss, score)
+
+
+@compiled
+def _second_derivative(loss: int, score: float) -> float:
+    if loss == SQUARED:
+        return 2.0
+    # p (1 − p), written so that it neither overflows nor cancels
+    tail = math.exp(-abs(score))
+    return tail / (1.0 + tail) ** 2
+
+
+@compiled
+def mean_derivatives(
+    loss: int, scores: FloatArray, targets: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Mean weighted loss at scores, one a row, and its first and second derivative by each."""
+    count = scores.size
+    slopes, curvatures = np.empty((count, 1)), np.empty(count)
+    total = 0.0
+    for row in range(count):
+        slopes[row, 0] = scores[row]
+        total += loss_of_row(loss, slopes[row], targets, row)
+        curvatures[row] = curvature_of_row(loss, scores[row], targets, row) / count
+        to_slopes(loss, slopes[row], targets, row)
+    return total / count, slopes[:, 0] / count, curvatures
+
+
+@compiled
+def mean_loss(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> float:
+    """Mean weighted loss at scores laid out (classes, rows), padding left out.
+
+    ``row`` is room for one row's scores.
+    """
+    total = 0.0
+    for position in range(targets.shape[0]):
+        for label in range(row.size):
+            row[label] = scores[label, position]
+        total += loss_of_row(loss, row, targets, position)
+    return total / targets.shape[0]
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
-from fedsparse.clients.curvature import mean_diagonals, mean_hessians, triangle_size
+from fedsparse.clients.curvature import hessians, triangle_size
 from fedsparse.requests.request import Fields, Request, Shapes
 
 
@@ -86,11 +86,8 @@ class Slopes(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns."""
-        return {
-            "objective": clients.objectives(self.x, which),
-            "gradient": clients.mean_gradients(self.x, which),
-            "diagonal": mean_diagonals(clients, self.x, which),
-        }
+        objectives, gradients, diagonals = clients.slopes(self.x, which)
+        return {"objective": objectives, "gradient": gradients, "diagonal": diagonals}
 
 
 @dataclass(frozen=True)
@@ -127,9 +124,5 @@ class Curvature(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``hessian`` (its upper triangle) of each client."""
-        gradients, hessians = mean_hessians(clients, self.x, self.support, which)
-        return {
-            "objective": clients.objectives(self.x, which),
-            "gradient": gradients,
-            "hessian": hessians,
-        }
+        objectives, gradients, triangles = hessians(clients, self.x, self.support, which)
+        return {"objective": objectives, "gradient": gradients, "hessian": triangles}

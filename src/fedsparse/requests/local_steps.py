@@ -70,23 +70,26 @@ class LocalSteps(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``x`` of each client after its steps; ``objective`` before, ``squared_distance``."""
-        moved = self._steps(clients, which)
+        moved, objectives = self._steps(clients, which)
         fields: dict[str, Stack | FloatArray] = {"x": moved}
-        if self.with_objective:
-            fields["objective"] = clients.objectives(self.x, which)
+        if objectives is not None:
+            fields["objective"] = objectives
         if self.with_distance:
             fields["squared_distance"] = moved.squared_distances(self.x)
         return fields
 
-    def _steps(self, clients: Clients, which: Int64Array) -> Stack:
+    def _steps(self, clients: Clients, which: Int64Array) -> tuple[Stack, FloatArray | None]:
         threshold = None
         if self.sparsity is not None:
             threshold = self.sparsity.column_threshold(self.x.shape)
             if threshold is None:
-                return self._steps_with_any_projection(clients, which)
+                moved = self._steps_with_any_projection(clients, which)
+                return moved, clients.objectives(self.x, which) if self.with_objective else None
         kept = 0 if threshold is None else threshold.kept
         plan = self._plan(clients, kept)
-        return clients.local_steps(self.x, self.snapshot, plan, threshold, which)
+        return clients.local_steps(
+            self.x, self.snapshot, plan, threshold, which, with_objective=self.with_objective
+        )
 
     def _plan(self, clients: Clients, kept: int) -> Plan:
         l2 = clients.loss.l2
