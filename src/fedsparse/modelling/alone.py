@@ -14,6 +14,7 @@ from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, 
 from fedsparse.problem.rows import Rows
 from fedsparse.requests.judged import judged, judged_shapes, stacked
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.threads import one_thread
 
 
 @travels
@@ -83,8 +84,8 @@ class JudgeAlone(Request):
             model = converse(engine, self._fitting(engine))
         finally:
             engine.close()
-        shown = model.scaling.apply(unseen.features)
-        scores = shown @ model.result.coef
+        with one_thread():
+            scores = model.scaling.apply(unseen.features) @ model.result.coef
         targets = loss.encode(unseen).values
         if is_numbers:
             scores, targets = scores + (model.scaling.offset - self.centre), targets - self.centre

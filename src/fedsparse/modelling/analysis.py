@@ -5,7 +5,7 @@ Nothing here knows where rows lie: it asks through an engine, in memory or over 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
@@ -359,5 +359,5 @@ def _both(
     one: Conversation[_One], other: Conversation[_Other]
 ) -> Conversation[tuple[_One, _Other]]:
     """Two conversations of different kinds in lockstep."""
-    first, second = yield from together((one, other))  # type: ignore[arg-type]
-    return first, second
+    both: list[Any] = yield from together((one, other))
+    return both[0], both[1]

@@ -115,10 +115,11 @@ def _scaling(written: dict[str, Any], parts: list[bytes]) -> Scaling:
     if type(width) is not int or not 1 <= width <= wire.MAX_LENGTH or len(parts) not in (2, 3):
         raise WireError("The lens is malformed.")
     mean, scale, *fill = (wire.decode(part, width) for part in parts)
-    numbers = [float(written[name]) for name in ("intercept", "offset")]
-    if not np.isfinite(numbers).all():
+    intercept, offset = float(written["intercept"]), float(written["offset"])
+    if not np.isfinite([intercept, offset]).all():
         raise WireError("The lens is malformed.")
-    return Scaling(mean, np.where(scale == 0.0, np.inf, scale), *numbers, *fill)
+    scale = np.where(scale == 0.0, np.inf, scale)
+    return Scaling(mean, scale, intercept, offset, fill[0] if fill else None)
 
 
 def digest_of(setup: bytes) -> str:

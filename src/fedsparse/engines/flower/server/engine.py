@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from flwr.serverapp import Grid
 
 from fedsparse.arrays import AnyArray
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
-from fedsparse.engines.engine import Ask, Engine, weights_of
+from fedsparse.engines.engine import Ask, weights_of
 from fedsparse.engines.flower.payloads import (
     Answered,
     Asks,
@@ -29,6 +29,7 @@ from fedsparse.engines.flower.server.agreement import Terms, agree
 from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.server.roll_call import roll_call
+from fedsparse.engines.flower.server.transcript import SitesEngine
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
 from fedsparse.modelling.fitting import loss_for
@@ -44,6 +45,9 @@ LARGEST_MESSAGE = 2**28
 
 Replies = dict[int, tuple[Fields, float] | None]
 """A site's answers by the place of their ask, with what its rows weigh; None: it has no rows."""
+
+_COUNTED = ("answers", "missed", "bytes_down", "bytes_up", "socket_down", "socket_up")
+"""What is known of a site when a run goes on later."""
 
 _WORTH_DELIVERING = 3
 """Rounds' time-outs after which a message to a site that hangs is forgotten."""
@@ -103,7 +107,7 @@ class Member:
         self.socket_up = (self.socket_up or 0) + up
 
 
-class FlowerEngine(Engine):
+class FlowerEngine(SitesEngine):
     """Carries requests to sites that Flower's grid reaches.
 
     Clients are the sites in the order of their names, so that results do not depend on who came
@@ -193,6 +197,19 @@ class FlowerEngine(Engine):
         told = [self.encoding.model_dump_json()]
         told += [member.description.model_dump_json() for member in self.members]
         return hashlib.blake2b("\0".join(told).encode(), digest_size=16).hexdigest()
+
+    def standing(self) -> dict[str, dict[str, int | None]]:
+        """What was counted of every site."""
+        return {
+            member.name: {name: getattr(member, name) for name in _COUNTED}
+            for member in self.members
+        }
+
+    def recall(self, sites: Mapping[str, Mapping[str, int | None]]) -> None:
+        """Go on counting from there."""
+        for member in self.members:
+            for name in _COUNTED:
+                setattr(member, name, sites[member.name][name])
 
     def close(self) -> None:
         """Look for replies no more; the grid is Flower's."""

@@ -1,4 +1,4 @@
-"""A training run from roll call to files: the model, its report, and how the sites did."""
+"""A run from roll call to files: the model, its report, and how the sites did."""
 
 import json
 import logging
@@ -7,16 +7,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.engines.flower.server.beginning import Beginning
-from fedsparse.engines.flower.server.engine import FlowerEngine
+from fedsparse.engines.conversation import Conversation, converse
+from fedsparse.engines.engine import Engine
+from fedsparse.engines.flower.server.engine import FlowerEngine, Member
 from fedsparse.engines.flower.server.lock import LOCK, locked
-from fedsparse.engines.flower.server.summary import summarize
 from fedsparse.engines.flower.server.training import Training
-from fedsparse.engines.history import Record
-from fedsparse.engines.run import run_on
+from fedsparse.engines.flower.server.transcript import (
+    TRANSCRIPT,
+    TranscribedEngine,
+    Transcript,
+    differences,
+)
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -24,25 +27,25 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.files import ready_folder, write_atomically
-from fedsparse.fitting import (
-    FitOptions,
-    Fitted,
-    Scaling,
-    algorithm_for,
-    check_fit,
-    scaling_from,
-)
+from fedsparse.modelling.analysis import Analysis, analysing
+from fedsparse.models import FitSummary
+from fedsparse.models.building import Provenance, summarize
+from fedsparse.models.summary import SiteCount
+from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables.findings import counted, joined
 
 log = logging.getLogger("fedsparse.federation")
 
-CHECKPOINT = "checkpoint.npz"
 OUTCOME = "outcome.json"
 
 KNOWN_ERRORS = (CheckpointError, DataError, FederationError, OptionError)
 
+_TOLD_SHARE = 20
+"""Progress is told about so many times."""
 
-def train(grid: Grid, training: Training) -> Fitted:
-    """Train on the sites that a grid reaches, and write what came of it.
+
+def train(grid: Grid, training: Training) -> Analysis:
+    """Learn from the sites that a grid reaches, and write what came of it.
 
     An error that a person can mend is written to ``outcome.json`` before it is raised.
     """
@@ -57,83 +60,159 @@ def train(grid: Grid, training: Training) -> Fitted:
         return _train(grid, training, folder)
 
 
-def _train(grid: Grid, training: Training, folder: Path | None) -> Fitted:
+def _train(grid: Grid, training: Training, folder: Path | None) -> Analysis:
     try:
         if training.resume and folder is not None:
-            Beginning.load(folder).check_options(training)
-        engine = FlowerEngine(grid, training.terms(), training.conduct())
-        log.info("training on %d sites: %s", len(engine.names), ", ".join(engine.names))
-        for note in engine.notes:
-            log.info("note: %s", note)
-        with closing(engine):
-            options = training.fit_options(engine.encoding, float(engine.masses.sum()))
-            fitted = _fit(engine, options, training)
+            _check_options(folder, training)
+        with closing(FlowerEngine(grid, training.terms(), training.conduct())) as engine:
+            log.info("learning from %d sites: %s", len(engine.names), ", ".join(engine.names))
+            for note in engine.encoding.notes:
+                log.info("note: %s", note)
+            found = _analysed(engine, training, folder)
+            summary = _summary(engine, training, found)
     except KNOWN_ERRORS as error:
         _write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
         raise
     if folder is not None:
         from fedsparse.report.fit import save_fit
 
-        save_fit(summarize(engine, options, training, fitted), folder)
-        _write_outcome(folder, {"diverged": fitted.result.diverged})
-    features = np.count_nonzero(fitted.coefficients.reshape(len(engine.encoding.feature_names), -1))
-    log.info("done: f = %.6g with %d coefficients", fitted.result.objective, features)
-    return fitted
+        save_fit(summary, folder)
+        _write_outcome(folder, {"diverged": found.fitted.result.diverged})
+    result = found.fitted.result
+    count = len(summary.model.features)
+    log.info(
+        "done after %d exchanges: f = %.6g with %s",
+        found.exchanges, result.objective, counted(count, "feature"),
+    )  # fmt: skip
+    return found
 
 
-def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitted:
-    """The same steps as `prepare` and `fit_model`, with rows that stay at their sites."""
-    check_fit(options, len(engine.encoding.feature_names))
-    folder = training.folder()
-    if training.resume and folder is not None:
-        scaling = _scaling_of_old(engine, options, folder)
-    else:
-        scaling = _scaling_of_new(engine, options, training)
-    engine.set_up(options.loss, scaling)
-    result = run_on(
+def _analysed(engine: FlowerEngine, training: Training, folder: Path | None) -> Analysis:
+    """Hold the conversation; with a folder, from where its transcript ends."""
+    if folder is None:
+        return converse(engine, conversation_of(engine, engine.encoding, training))
+    path, about = folder / TRANSCRIPT, _about(engine, training)
+    with _resumed(path, about) if training.resume else Transcript.begin(path, about) as transcript:
+        carrier = TranscribedEngine(engine, transcript)
+        return converse(carrier, conversation_of(carrier, engine.encoding, training))
+
+
+def conversation_of(
+    engine: Engine, encoding: Encoding | NumberedEncoding, training: Training
+) -> Conversation[Analysis]:
+    """The analysis that a run's settings ask for."""
+    return analysing(
         engine,
-        algorithm_for(engine.shape[0], training.sparsity, options),
-        rounds=training.rounds,
-        seed=training.seed,
-        evaluate_every=training.evaluate_every,
-        checkpoint=None if folder is None else folder / CHECKPOINT,
-        every=1,
-        on_round=_told_by(training.rounds),
+        training.asked(),
+        encoding.feature_names,
+        labels=encoding.classes,
+        keep=encoding.kept,
+        on_progress=_told(),
     )
-    return Fitted.of(result, scaling)
 
 
-def _scaling_of_new(engine: FlowerEngine, options: FitOptions, training: Training) -> Scaling:
-    """Have sites tell their moments, and keep what comes of it."""
-    folder = training.folder()
-    moments = None
-    if options.needs_moments:
-        engine.set_up(options.loss)
-        moments = engine.moments(with_target=options.is_regression)
-    is_sparse = not engine.encoding.columns
-    width = len(engine.encoding.feature_names)
-    scaling = scaling_from(moments, options, width, is_sparse=is_sparse)
-    if folder is not None:  # only now is it sure that there is something new
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-        setup = engine.setup_for(options.loss, scaling)
-        Beginning(engine.names, setup, training.what_is_learnt(), engine.notes).save(folder)
-    return scaling
+def _about(engine: FlowerEngine, training: Training) -> dict[str, Any]:
+    """What a run is about, for the head of its transcript."""
+    return {
+        "sites": list(engine.names),
+        "options": training.what_is_learnt(),
+        "encoding": engine.encoding.model_dump(mode="json"),
+        "tables": engine.fingerprint(),
+        "has_holes": engine.has_holes,
+    }
 
 
-def _scaling_of_old(engine: FlowerEngine, options: FitOptions, folder: Path) -> Scaling:
-    """The one that an interrupted run began with."""
-    beginning = Beginning.load(folder)
-    beginning.check(engine.names, engine.setup_for(options.loss, None))
-    engine.notes = beginning.notes
-    assert beginning.setup.scaling is not None
-    return beginning.setup.scaling
+def _check_options(folder: Path, training: Training) -> None:
+    """Refuse to go on towards another model, before sites are asked for anything."""
+    with Transcript.open(folder / TRANSCRIPT) as transcript:
+        before = transcript.about["options"]
+    now = training.what_is_learnt()
+    for name in [*before, *(name for name in now if name not in before)]:
+        if before.get(name) != now.get(name):
+            raise CheckpointError(
+                f"the run began with --{name} {before.get(name, 'not given')} and cannot go on "
+                f"with {now.get(name, 'it not given')}; say the same as then, or begin anew with "
+                "--overwrite"
+            )
 
 
-def _told_by(rounds: int) -> Callable[[Record], None]:
-    def tell(record: Record) -> None:
-        log.info("round %d of at most %d: f = %.6g", record.round, rounds, record.objective)
+def _resumed(path: Path, about: dict[str, Any]) -> Transcript:
+    """The transcript of a run that goes on with the same sites and tables."""
+    transcript = Transcript.open(path)
+    differing = differences(transcript, about)
+    if not differing:
+        return transcript
+    transcript.__exit__()
+    if "sites" in differing:
+        before, now = transcript.about["sites"], about["sites"]
+        raise CheckpointError(
+            f"the run began with {joined(before)}, and now there are {joined(now)}; start those "
+            "that are missing, or begin anew with --overwrite"
+        )
+    raise CheckpointError(
+        "the sites' tables are not those that the run began with; restore them, or begin anew "
+        "with --overwrite"
+    )
+
+
+def _told() -> Callable[[str, int, int], None]:
+    last = 0
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        share = _TOLD_SHARE * done // total
+        if share > last:
+            log.info("%d of about %d models are fitted", done, total)
+            last = share
 
     return tell
+
+
+def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSummary:
+    is_classes = engine.encoding.classes is not None
+    sites = tuple(_site(member, is_classes=is_classes) for member in engine.members)
+    conduct = training.conduct()
+    return summarize(
+        found,
+        engine.encoding,
+        Provenance(
+            title=training.title or "",
+            source=f"tables of {len(sites)} sites, which stayed there",
+            sites=sites,
+            is_networked=True,
+            fingerprint=engine.fingerprint(),
+            settings={
+                "fewest sites": str(conduct.fewest),
+                "if a site is absent": conduct.if_absent,
+                "seconds to answer in": f"{conduct.round_seconds:g}",
+            },
+            notes=engine.encoding.notes,
+        ),
+        training.asked(),
+    )
+
+
+def _site(member: Member, *, is_classes: bool) -> SiteCount:
+    target = member.description.target if is_classes else None
+    return SiteCount(
+        name=member.name,
+        rows=member.description.rows,
+        classes=None if target is None else target.labels,
+        bytes_down=member.bytes_down,
+        bytes_up=member.bytes_up,
+        socket_down=member.socket_down,
+        socket_up=member.socket_up,
+        took_part=_part_of(member),
+        has_counted=member.answers > 0,
+    )
+
+
+def _part_of(member: Member) -> str:
+    """To which end a site took part."""
+    if member.excluded is not None:
+        return f"excluded: {member.excluded}"
+    ended = "absent at the end" if member.is_absent else "to the end"
+    return ended if member.missed == 0 else f"{ended}, {counted(member.missed, 'answer')} missing"
 
 
 def _write_outcome(folder: Path | None, outcome: dict[str, Any]) -> None:

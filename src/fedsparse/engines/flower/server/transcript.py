@@ -1,4 +1,4 @@
-"""The transcript of a run: every ask and every sum, in order, each record hashed with the one before.
+"""The transcript of a run: every ask and every sum, each record hashed with the one before.
 
 A conversation depends on nothing but the sums it was told. So what is written here is enough to go
 on with a run, to read what was asked of whom, and to work the model out again to the last bit.
@@ -98,7 +98,7 @@ class Transcript:
     def open(cls, path: Path) -> "Transcript":
         """A transcript that is there; a CheckpointError says why it cannot be used."""
         try:
-            file = open(path, "r+b")
+            file = open(path, "r+b")  # noqa: SIM115 - closed with the transcript
         except OSError:
             raise CheckpointError(
                 f"there is no {path} to go on from; name the run's folder, or begin anew"
