@@ -46,7 +46,8 @@ class Clients(ABC):
         """K local steps from ``x`` on each client, and f_i(x) if asked for.
 
         f_i(x) is that of `objectives`, to rounding errors: where a step sees all rows, it comes
-        from the scores of the first one, whose sums may run in another order.
+        from the scores of the first one, whose sums may run in another order. Without a step it
+        is NaN.
         """
 
     @abstractmethod

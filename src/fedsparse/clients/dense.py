@@ -56,7 +56,7 @@ class DenseClients(Clients):
         always = _NO_COLUMNS if threshold is None else threshold.always
         anchor = start[:0] if snapshot is None else by_class(snapshot)
         counts = self.data.counts[which]
-        losses = np.empty(which.size if with_objective else 0)
+        losses = np.full(which.size if with_objective else 0, np.nan)
         if threshold is None:
             room = _room(which.size, start.shape, 0, losses)
             suits = self._has_few_rows[which] & (plan.steps >= _FEWEST_GRAM_STEPS)
@@ -140,11 +140,11 @@ class DenseClients(Clients):
 
     def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian."""
-        losses = np.empty(which.size)
+        start, losses = by_class(x), np.empty(which.size)
         gradients, diagonals = np.empty((2, which.size, x.size))
         self.workers.run(
             lambda order: dense.slopes_at(
-                self._block, which, order, by_class(x), self.loss.code, losses, gradients, diagonals
+                self._block, which, order, start, self.loss.code, losses, gradients, diagonals
             ),
             self.data.counts[which],
         )

@@ -44,7 +44,7 @@ class SparseClients(Clients):
         """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         by_label, support = _with_support(x)
         labels = by_label.shape[0]
-        losses = np.empty(which.size if with_objective else 0)
+        losses = np.full(which.size if with_objective else 0, np.nan)
         if threshold is None:
             start = Start(by_label, support, _NO_COLUMNS)
             places, indices = self._on_own_columns(which, labels)

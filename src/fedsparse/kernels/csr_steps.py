@@ -146,13 +146,13 @@ def explicit_steps(
             loss = add_mean_gradient(
                 block, begin, rows, batch, x, plan.loss, slopes, anchor, gradient, with_loss
             )
+            if batch < rows.size:
+                random.undo_draw(key, rows, rows.size, batch)
             if with_loss:
                 whole = batch == rows.size
                 room.losses[answer] = (
                     loss if whole else mean_loss(block, client, x, plan.loss, slopes)
                 )
-            if batch < rows.size:
-                random.undo_draw(key, rows, rows.size, batch)
             step_in_place(x.ravel(), local_start.ravel(), gradient.ravel(), plan)
             if plan.kept > 0:
                 for label in range(labels):

@@ -236,13 +236,13 @@ def local_steps(
             loss = mean_gradient(
                 features, targets, rows, batch, x, plan.loss, gradient, slopes, anchor, with_loss
             )
+            if batch < rows.size:
+                random.undo_draw(key, rows, rows.size, batch)
             if with_loss:
                 whole = batch == rows.size
                 room.losses[answer] = (
                     loss if whole else _mean_loss(features, targets, rows, x, plan.loss, slopes)
                 )
-            if batch < rows.size:
-                random.undo_draw(key, rows, rows.size, batch)
             if anchored:
                 gradient += mean_at_snapshot
             step_in_place(x.ravel(), start.ravel(), gradient.ravel(), plan)
