@@ -132,7 +132,9 @@ class _Judge:
         """What is told of all ways of learning."""
         rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
         training = self.engine.where(rows.but_part(part, **how))
-        prepared = yield from prepare(training, self.options)
+        pooled = training.through(replace(training.lens, is_pooled=True))
+        engines = [training, pooled] if self.engine.can_pool else [training]
+        prepared, *of_pooled = yield from together(prepare(own, self.options) for own in engines)
         if not prepared.is_learnable:
             return []
         sparsity = yield from self.choose_sparsity(training, prepared)
@@ -140,8 +142,7 @@ class _Judge:
             self._learnt("federated", prepared, part, sparsity),
             self._alone(prepared, part, sparsity),
         ]
-        if self.engine.can_pool:
-            ways.append(self._pooled(training, part, sparsity))
+        ways += [self._learnt("pooled", own, part, sparsity) for own in of_pooled]
         found = yield from together(ways)
         return [told for own in found for told in own]
 
@@ -161,12 +162,6 @@ class _Judge:
             (method, site, self._judged(own, model.scaling.offset))
             for (site, _), own in zip(sites, answers, strict=True)
         ]
-
-    def _pooled(self, training: Engine, part: int, sparsity: int) -> Conversation[_Told]:
-        """All rows in one place, where that can be."""
-        pooled = training.through(replace(training.lens, is_pooled=True))
-        prepared = yield from prepare(pooled, self.options)
-        return (yield from self._learnt("pooled", prepared, part, sparsity))
 
     def _alone(self, prepared: Prepared, part: int, sparsity: int) -> Conversation[_Told]:
         """Each site by itself: it tells its own sums, which are added up for all."""
