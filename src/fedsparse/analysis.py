@@ -1,19 +1,18 @@
 """From tables to a model and everything that its report shows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from fedsparse.data.federated import FederatedData
 from fedsparse.evaluation import evaluate_held_out
-from fedsparse.fitting import FitOptions, Fitted, fit_model, loss_for, prepare
+from fedsparse.fitting import FitOptions, Fitted, fit_model, prepare
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models import FitSummary
-from fedsparse.models.building import build_model, history_of, per_class
+from fedsparse.models.building import build_model, history_of
 from fedsparse.models.summary import Evaluation, Selection, SiteCount, Stability
 from fedsparse.selection import (
     choose_by_ebic,
@@ -25,8 +24,6 @@ from fedsparse.selection import (
 if TYPE_CHECKING:
     from fedsparse.tables import Loaded
 
-Sparsity = int | Literal["cv", "ebic"]
-HeldOut = Literal["auto", "all", "fifth", "none"]
 Progress = Callable[[str, int, int], None]
 """Called with the model just fitted, how many there are by now, and about how many in all."""
 
@@ -37,42 +34,11 @@ _PAIRS = 25
 _FOLDS = 5
 
 
-@dataclass(frozen=True)
-class AnalysisOptions:
-    """What to work out.
-
-    Parameters
-    ----------
-    sparsity
-        τ, or how to choose it.
-    sparsities
-        τ values to choose from; None for a default range.
-    l2, standardize, rounds, seed
-        How models are fitted; see `fedsparse.fitting`.
-    held_out
-        Rows to judge models on: every row once (``"all"``), a fifth, or none. ``"auto"`` takes all
-        of small data, a fifth of large.
-    stability
-        Pairs of half-samples; None: 25 of small data, 0 of large.
-    """
-
-    sparsity: Sparsity = "cv"
-    sparsities: Sequence[int] | None = None
-    l2: float | Literal["auto"] = "auto"
-    standardize: bool = True
-    rounds: int = 100
-    seed: int = 0
-    held_out: HeldOut = "auto"
-    stability: int | None = None
-
-
 def analyse(
     loaded: "Loaded",
-    options: AnalysisOptions,
+    specification: FitSpecification,
     *,
-    title: str = "",
     files: Sequence[str] = (),
-    settings: Mapping[str, str] = MappingProxyType({}),
     on_progress: Progress = lambda what, done, total: None,
 ) -> FitSummary:
     """Fit a model, and judge it.
@@ -81,24 +47,25 @@ def analyse(
     ----------
     loaded
         The sites' rows, from `fedsparse.tables.load_tables`.
-    options
-        What to work out.
-    title
-        Of the report.
+    specification
+        What to work out; the rows were loaded by it, too.
     files
         SHA-256 of the files that held the rows.
-    settings
-        More to tell of how the rows were prepared.
     on_progress
         Called after each model.
     """
-    work = _Work(loaded, options, settings, on_progress)
+    work = _Work(loaded, specification, on_progress)
     selection, fitted = work.fit()
-    told = {**_settings(work, fitted), **settings}
+    told = specification.told(
+        work.options.loss,
+        work.options.algorithm,
+        sparsity=work.sparsity,
+        rounds=fitted.result.records[-1].round,
+    )
     model = build_model(loaded.encoding, fitted, told, fingerprint=loaded.fingerprint, files=files)
     evaluation, stability = work.evaluate(), work.stability()
     return FitSummary(
-        title=title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.target}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=loaded.source,
@@ -120,31 +87,21 @@ class _Work:
     def __init__(
         self,
         loaded: "Loaded",
-        options: AnalysisOptions,
-        told: Mapping[str, str],
+        specification: FitSpecification,
         on_progress: Progress,
     ) -> None:
         self.data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
         self.classes = loaded.classes
         count = None if loaded.classes is None else len(loaded.classes)
-        self.options = FitOptions(
-            loss_for(count, self.data.samples, options.l2),
-            keep=loaded.encoding.kept,
-            standardize=options.standardize,
-            rounds=options.rounds,
-            seed=options.seed,
-            auto_rows=self.data.samples if options.l2 == "auto" else None,
-        )
+        self.options = FitOptions.of(specification, count, self.data.samples, loaded.encoding.kept)
         self.notes: list[str] = []
         self.sparsity = 0
-        self.asked = options
-        self._told = told
+        self.asked = specification
         self._names = loaded.names
         is_large = _work(self.data) * self._models_to_fit(_FOLDS, _PAIRS) > _LARGE
-        self._only_first = options.held_out == "fifth" or (options.held_out == "auto" and is_large)
-        self._pairs = (
-            (0 if is_large else _PAIRS) if options.stability is None else options.stability
-        )
+        held_out, pairs = specification.held_out, specification.stability
+        self._only_first = held_out == "fifth" or (held_out == "auto" and is_large)
+        self._pairs = (0 if is_large else _PAIRS) if pairs is None else pairs
         self._on_progress = on_progress
         self._done = 0
         self._total = self._models_to_fit(1 if self._only_first else _FOLDS, self._pairs)
@@ -173,7 +130,7 @@ class _Work:
                 "A fifth of every site's rows was held out once, to save time; --held-out all "
                 "holds out every row once."
             )
-        if "missing values" in self._told:
+        if self.asked.impute is not None:
             self.notes.append(
                 "Missing values were filled with means of all rows, held-out ones included."
             )
@@ -208,14 +165,17 @@ class _Work:
     def _models_to_fit(self, folds: int, pairs: int) -> int:
         """How many models all of it takes; folds of small data may have fewer τ to try."""
         sparsities, sites = len(self._sparsities(self.data)), len(self.data)
-        to_choose = {"cv": _FOLDS * sparsities, "ebic": sparsities}.get(str(self.asked.sparsity), 0)
+        to_choose = {"cv": self.asked.folds * sparsities, "ebic": sparsities}.get(
+            str(self.asked.sparsity), 0
+        )
         judged = 0 if self.asked.held_out == "none" else folds * (to_choose + sites + 2)
         halves = 2 * pairs + sites * (sites > 1) if pairs else 0
         return to_choose + 1 + judged + halves
 
     def _choose(self, data: FederatedData) -> Selection:
-        sparsities = self._sparsities(data)
-        return cross_validate(data, sparsities, self.options, folds=_FOLDS, on_model=self._step)
+        return cross_validate(
+            data, self._sparsities(data), self.options, folds=self.asked.folds, on_model=self._step
+        )
 
     def _choose_again(self, train: FederatedData) -> int:
         """τ from training rows alone, by the same rule."""
@@ -239,20 +199,6 @@ def _work(data: FederatedData) -> float:
     features = data.features
     stored = features.nnz if isinstance(features, sparse.csr_array) else features.size / 4
     return float(stored + len(data) * (data.width + _PER_SITE))
-
-
-def _settings(work: _Work, fitted: Fitted) -> dict[str, str]:
-    how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(work.asked.sparsity), "given")
-    last = fitted.result.records[-1]
-    return {
-        "method": "FedSplice" if work.options.splices else "FedIter-HT, adaptive server step",
-        "number of features": f"{work.sparsity}{per_class(work.classes)}, {how}",
-        "loss": work.options.loss.name,
-        "ℓ2 weight": f"{work.options.loss.l2:.6g}",
-        "standardized": "yes" if work.options.standardize else "no",
-        "rounds": f"{last.round} of at most {work.options.rounds}",
-        "seed": str(work.options.seed),
-    }
 
 
 def _sites(data: FederatedData, classes: tuple[str, ...] | None) -> tuple[SiteCount, ...]:

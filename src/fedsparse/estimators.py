@@ -24,10 +24,10 @@ from sklearn.utils.validation import (
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
-from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
 from fedsparse.errors import OptionError
-from fedsparse.fitting import FitOptions, Fitted, fit_model, loss_for, prepare
+from fedsparse.fitting import FitOptions, Fitted, fit_model, prepare
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models.summary import Selection
 from fedsparse.selection import choose_by_ebic, cross_validate, default_sparsities
 
@@ -67,13 +67,13 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> Fitted:
         """Fit on checked features and encoded targets."""
+        specification = self._specification()
         data = self._federate(X, y, sites, sample_weight)
-        options = self._options(data)
-        if isinstance(self.sparsity, str):
-            model = self._choose(data, options)
+        options = self._options(specification, data)
+        if isinstance(specification.sparsity, str):
+            model = self._choose(specification, data, options)
         else:
-            check_count("sparsity", self.sparsity)
-            self.sparsity_ = int(self.sparsity)
+            self.sparsity_ = specification.sparsity
             self.selection_: Selection | None = None
             model = fit_model(prepare(data, options), self.sparsity_, options)
         self._store(model, options)
@@ -89,22 +89,29 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         return FederatedData.from_table(X, y, labels, weights)
 
-    def _options(self, data: FederatedData) -> FitOptions:
+    def _specification(self) -> FitSpecification:
+        """The parameters, checked."""
         state = self.random_state
         if not isinstance(state, (int, np.integer)):
             state = check_random_state(state).randint(2**31 - 1)
+        parameters = {
+            "sparsity": self.sparsity,
+            "sparsities": self.sparsities,
+            "folds": self.folds,
+            "l2": None if isinstance(self.l2, str) and self.l2 == "auto" else self.l2,
+            "standardize": self.standardize,
+            "intercept": self.fit_intercept,
+            "rounds": self.rounds,
+            "seed": state,
+        }
+        other_names = {"intercept": "fit_intercept", "seed": "random_state"}
+        return FitSpecification.checked(parameters, lambda name: other_names.get(name, name))
+
+    def _options(self, specification: FitSpecification, data: FederatedData) -> FitOptions:
         classes = self.classes_.size if hasattr(self, "classes_") else None
         rows = float(data.masses.sum())
-        return FitOptions(
-            loss=loss_for(classes, rows, self.l2),
-            algorithm=self.algorithm,
-            keep=self._kept(),
-            standardize=self.standardize,
-            intercept=self.fit_intercept,
-            rounds=self.rounds,
-            seed=int(state),
-            auto_rows=rows if self.l2 == "auto" else None,
-        )
+        options = FitOptions.of(specification, classes, rows, self._kept())
+        return replace(options, algorithm=self.algorithm)
 
     def _kept(self) -> tuple[int, ...]:
         """Places of the features to keep, which may be given by name."""
@@ -124,22 +131,18 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             for feature in self.keep
         )
 
-    def _choose(self, data: FederatedData, options: FitOptions) -> Fitted:
+    def _choose(
+        self, specification: FitSpecification, data: FederatedData, options: FitOptions
+    ) -> Fitted:
         """τ by the data, and the model of that τ."""
-        sparsities = self.sparsities
+        sparsities: Sequence[int] | None = specification.sparsities
         if sparsities is None:
             sparsities = default_sparsities(data, len(set(options.keep)))
-        for sparsity in sparsities:
-            check_count("sparsities", sparsity)
-        if self.sparsity == "ebic":
+        if specification.sparsity == "ebic":
             selection, model = choose_by_ebic(data, sparsities, options)
-        elif self.sparsity == "cv":
-            selection = cross_validate(data, sparsities, options, folds=self.folds)
-            model = fit_model(prepare(data, options), selection.chosen, options)
         else:
-            raise OptionError(
-                f'sparsity must be a whole number, "cv" or "ebic", not {self.sparsity!r}'
-            )
+            selection = cross_validate(data, sparsities, options, folds=specification.folds)
+            model = fit_model(prepare(data, options), selection.chosen, options)
         self.sparsity_, self.selection_ = selection.chosen, selection
         return model
 

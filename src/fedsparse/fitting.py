@@ -4,7 +4,7 @@ The intercept is a column of equal numbers that is always kept; the model of τ 
 non-zero more. Standardization needs one round: sites tell the means and variances of their columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from fedsparse.data.moments import Moments, federated_moments
 from fedsparse.errors import OptionError
 from fedsparse.history import Record
 from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.result import Result
 from fedsparse.run import run
 from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
@@ -67,6 +68,40 @@ class FitOptions:
     seed: int = 0
     tolerance: float = 1e-9
     auto_rows: float | None = None
+
+    @classmethod
+    def of(
+        cls, specification: FitSpecification, classes: int | None, rows: float, keep: Sequence[int]
+    ) -> "FitOptions":
+        """How a specification has models fitted, once it is known what the sites have.
+
+        Parameters
+        ----------
+        specification
+            Of the fit.
+        classes
+            How many; None for regression.
+        rows
+            Of all sites, for the automatic ℓ2 weight.
+        keep
+            Features that are always kept.
+
+        Examples
+        --------
+        >>> FitOptions.of(FitSpecification(l2=0.5), 2, 100.0, ()).loss
+        Logistic(l2=0.5)
+        """
+        l2 = specification.l2
+        return cls(
+            loss_for(classes, rows, "auto" if l2 is None else l2),
+            algorithm=specification.algorithm(),
+            keep=tuple(keep),
+            standardize=specification.standardize,
+            intercept=specification.intercept,
+            rounds=specification.rounds,
+            seed=specification.seed,
+            auto_rows=rows if l2 is None else None,
+        )
 
     def loss_on(self, data: FederatedData) -> Loss:
         """The loss, its automatic ℓ2 weight that of the data's rows."""

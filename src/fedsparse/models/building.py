@@ -90,17 +90,6 @@ def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     )
 
 
-def per_class(classes: tuple[str, ...] | None) -> str:
-    """What must be added to a number of features.
-
-    Examples
-    --------
-    >>> per_class(("a", "b", "c")), per_class(None)
-    (' for each class', '')
-    """
-    return " for each class" if classes is not None and len(classes) > 2 else ""
-
-
 def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
     if classes is None:
         return "regression"

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from fedsparse.cli.federation.flower import (
@@ -13,81 +12,18 @@ from fedsparse.cli.federation.flower import (
     warn_insecure,
 )
 from fedsparse.cli.fit import check_out, print_fit
-from fedsparse.cli.options import Category, Drop, Impute, Keep, MinimumRows, Task
+from fedsparse.cli.options import Without, offers_settings
+from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.errors import OptionError
+from fedsparse.modelling.specification import FitSpecification
 
 
+@offers_settings
 def train(
-    sparsity: Annotated[
-        int,
-        typer.Option("--sparsity", "--features", min=1, help="τ: most features the model may use."),
-    ],
-    sites: Annotated[int, typer.Option(min=1, help="How many sites to wait for.")],
     folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
-    rounds: Annotated[int, typer.Option(min=1, help="Most communication rounds.")] = 100,
-    task: Task = "auto",
-    drop: Drop = None,
-    category: Category = None,
-    keep: Keep = None,
-    impute: Impute = "no",
-    minimum_rows: MinimumRows = 5,
-    standardize: Annotated[
-        bool, typer.Option(help="Scale columns by means and deviations of all sites.")
-    ] = True,
-    intercept: Annotated[bool, typer.Option(help="Give the model an intercept.")] = True,
-    l2: Annotated[
-        float | None,
-        typer.Option(min=0.0, help="Weight of the ℓ2 term; by default set by the number of rows."),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Choice(["auto", "FedSplice", "FedIterHT", "FedHT", "DistributedIHT"]),
-            help="Algorithm; the default takes fewest rounds.",
-        ),
-    ] = "auto",
-    local_steps: Annotated[int, typer.Option(min=1, help="K: steps of a site a round.")] = 10,
-    step_size: Annotated[
-        float, typer.Option(min=0.0, help="γ; 0 for one that suits all sites.")
-    ] = 0.0,
-    batch_size: Annotated[
-        int, typer.Option(min=0, help="Rows of a mini-batch; 0 for all rows.")
-    ] = 0,
-    weights: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Choice(["uniform", "samples"]),
-            help="Whether sites or their rows count the same.",
-        ),
-    ] = "samples",
-    server_step: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Choice(["average", "extrapolated", "adaptive"]),
-            help="How far the server moves.",
-        ),
-    ] = "average",
-    seed: Annotated[int, typer.Option(min=0, help="Fixes mini-batches.")] = 0,
-    evaluate_every: Annotated[
-        int, typer.Option(min=1, help="Rounds between two looks at the objective.")
-    ] = 10,
-    min_sites: Annotated[
-        int, typer.Option(min=0, help="Fewest sites to go on with; 0 for all.")
-    ] = 0,
-    if_absent: Annotated[
-        str,
-        typer.Option(
-            click_type=click.Choice(["continue", "wait"]),
-            help="Go on without an absent site, or wait for it.",
-        ),
-    ] = "continue",
-    round_seconds: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which a site counts as absent.")
-    ] = 120.0,
-    longest_wait: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which a run gives up waiting.")
-    ] = 3600.0,
-    title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
+    *,
+    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
+    conduct: Conduct,
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),
@@ -110,16 +46,15 @@ def train(
     from fedsparse.engines.flower.server.training import Training
     from fedsparse.models import FitSummary
 
-    options = {
-        name: value
-        for name, value in locals().items()
-        if name in Training.model_fields and value is not None
-    }
-    training = Training.from_run_config({**options, "out": str(out.absolute())})
+    training = Training(
+        **dict(specification.anywhere()),
+        **dict(conduct),
+        out=str(out.absolute()),
+        resume=resume,
+    )
     _check_results(out, overwrite, resume)
     training.terms()  # refuses options that contradict each other before anything is started
     training.algorithm()
-    training.conduct()
     place = ServerFolder(folder)
     if insecure:
         warn_insecure()

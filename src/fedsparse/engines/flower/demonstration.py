@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsparse.analysis import AnalysisOptions, analyse
+from fedsparse.analysis import analyse
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
@@ -167,11 +167,8 @@ def _write_csv(path: Path, rows: FloatArray, ward: AnyArray, outcome: FloatArray
 
 def compare(training: Training, tables: dict[str, Path]) -> str:
     """What one process learns from the same rows, beside what the federation learned."""
-    loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute="mean")
-    options = AnalysisOptions(
-        sparsity=training.sparsity, rounds=training.rounds, held_out="none", stability=0
-    )
-    alone = analyse(loaded, options).model
+    loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute=training.impute)
+    alone = analyse(loaded, training.model_copy(update={"held_out": "none", "stability": 0})).model
     folder = training.folder()
     assert folder is not None
     learned = Model.load(folder)

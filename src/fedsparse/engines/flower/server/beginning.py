@@ -1,5 +1,6 @@
 """What a run began with, kept beside its checkpoint for those who resume it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fedsparse.engines.flower.payloads import Setup
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
+from fedsparse.modelling.settings import Flat
 from fedsparse.tables.findings import joined
 
 BEGINNING = "beginning.bin"
@@ -44,7 +46,7 @@ class Beginning:
 
     sites: tuple[str, ...]
     setup: Setup
-    options: dict[str, str | int | float | bool]
+    options: dict[str, Flat]
     notes: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> None:
@@ -69,12 +71,13 @@ class Beginning:
 
     def check_options(self, training: Training) -> None:
         """Refuse to go on towards another model."""
-        for name, now in training.what_is_learnt().items():
-            before = self.options.get(name)
+        options = training.what_is_learnt()
+        for name in sorted(self.options.keys() | options.keys()):
+            before, now = (_given(name, each) for each in (self.options, options))
             if before != now:
                 raise CheckpointError(
-                    f"the run began with --{name} {before} and cannot go on with {now}; say the "
-                    "same as then, or begin anew with --overwrite"
+                    f"the run began {before} and cannot go on {now}; say the same as then, or "
+                    "begin anew with --overwrite"
                 )
 
     def check(self, sites: tuple[str, ...], setup: Setup) -> None:
@@ -89,3 +92,7 @@ class Beginning:
                 "the sites' tables are not those that the run began with; restore them, or begin "
                 "anew with --overwrite"
             )
+
+
+def _given(name: str, options: Mapping[str, Flat]) -> str:
+    return f"with --{name} {options[name]}" if name in options else f"without --{name}"

@@ -92,7 +92,7 @@ def _fit(engine: FlowerEngine, options: FitOptions, training: Training) -> Fitte
     engine.set_up(options.loss, scaling)
     result = run_on(
         engine,
-        algorithm_for(engine.shape[0], training.sparsity, options),
+        algorithm_for(engine.shape[0], int(training.sparsity), options),
         rounds=training.rounds,
         seed=training.seed,
         evaluate_every=training.evaluate_every,
