@@ -24,14 +24,14 @@ from sklearn.utils.validation import (
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
-from fedsparse.checks import check_count
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines.conversation import Conversation, converse, exchanges_of
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
-from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, loss_for, prepare
+from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models.summary import Selection
 
 
@@ -70,41 +70,21 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> Fitted:
         """Fit on checked features and encoded targets."""
+        specification = self._specification()
         data = self._federate(X, y, sites, sample_weight)
-        options = self._options(data)
+        classes = self.classes_.size if hasattr(self, "classes_") else None
+        options = FitOptions.of(specification, classes, self._kept())
+        options = replace(options, algorithm=self.algorithm)
         engine = LocalEngine(data, options.loss)
         try:
-            found = converse(engine, exchanges_of(self._fitting(engine, options)))
+            found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
         finally:
             engine.close()
-        (selection, model), self.rounds_ = found
-        self.selection_: Selection | None = selection
-        self.sparsity_ = int(self.sparsity) if selection is None else selection.chosen
+        (self.selection_, model), self.rounds_ = found
+        chosen = self.selection_
+        self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
         self._store(model)
         return model
-
-    def _fitting(
-        self, engine: Engine, options: FitOptions
-    ) -> Conversation[tuple[Selection | None, Fitted]]:
-        """τ by the rows if that is asked for, and the model of that τ."""
-        if self.sparsity not in ("cv", "ebic"):
-            if isinstance(self.sparsity, str):
-                raise OptionError(
-                    f'sparsity must be a whole number, "cv" or "ebic", not {self.sparsity!r}'
-                )
-            check_count("sparsity", self.sparsity)
-            return None, (yield from fit(engine, int(self.sparsity), options))
-        prepared = yield from prepare(engine, options)
-        sparsities = self.sparsities
-        if sparsities is None:
-            kept = len(set(options.keep))
-            sparsities = default_sparsities(engine.width, prepared.rows, kept)
-        for sparsity in sparsities:
-            check_count("sparsities", sparsity)
-        if self.sparsity == "ebic":
-            return (yield from choose_by_ebic(engine, sparsities, options))
-        selection = yield from cross_validate(engine, sparsities, options, folds=self.folds)
-        return selection, (yield from fit_model(prepared, selection.chosen, options))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -116,22 +96,23 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         return FederatedData.from_table(X, y, labels, weights)
 
-    def _options(self, data: FederatedData) -> FitOptions:
+    def _specification(self) -> FitSpecification:
+        """The parameters, checked."""
         state = self.random_state
         if not isinstance(state, (int, np.integer)):
             state = check_random_state(state).randint(2**31 - 1)
-        classes = self.classes_.size if hasattr(self, "classes_") else None
-        rows = float(data.masses.sum())
-        return FitOptions(
-            loss=loss_for(classes, rows, self.l2),
-            algorithm=self.algorithm,
-            keep=self._kept(),
-            standardize=self.standardize,
-            intercept=self.fit_intercept,
-            rounds=self.rounds,
-            seed=int(state),
-            auto_rows=rows if self.l2 == "auto" else None,
-        )
+        parameters = {
+            "sparsity": self.sparsity,
+            "sparsities": self.sparsities,
+            "folds": self.folds,
+            "l2": None if isinstance(self.l2, str) and self.l2 == "auto" else self.l2,
+            "standardize": self.standardize,
+            "intercept": self.fit_intercept,
+            "rounds": self.rounds,
+            "seed": state,
+        }
+        other_names = {"intercept": "fit_intercept", "seed": "random_state"}
+        return FitSpecification.checked(parameters, lambda name: other_names.get(name, name))
 
     def _kept(self) -> tuple[int, ...]:
         """Places of the features to keep, which may be given by name."""
@@ -172,6 +153,22 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _fitting(
+    engine: Engine, specification: FitSpecification, options: FitOptions
+) -> Conversation[tuple[Selection | None, Fitted]]:
+    """τ by the rows if that is asked for, and the model of that τ."""
+    if not isinstance(specification.sparsity, str):
+        return None, (yield from fit(engine, specification.sparsity, options))
+    prepared = yield from prepare(engine, options)
+    sparsities = specification.sparsities or default_sparsities(
+        engine.width, prepared.rows, len(set(options.keep))
+    )
+    if specification.sparsity == "ebic":
+        return (yield from choose_by_ebic(engine, sparsities, options))
+    selection = yield from cross_validate(engine, sparsities, options, folds=specification.folds)
+    return selection, (yield from fit_model(prepared, selection.chosen, options))
 
 
 class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]

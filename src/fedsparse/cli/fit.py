@@ -2,77 +2,31 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedsparse.cli.options import (
-    Category,
-    Drop,
-    Impute,
-    Json,
-    Keep,
-    MinimumRows,
-    Site,
-    Tables,
-    Target,
-    Task,
-    parse_sparsity,
-    roles_of,
-)
+from fedsparse.cli.options import Json, Site, Tables, Target, Without, offers_settings
 from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
+from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
     from fedsparse.models import Feature, FitSummary, Model
-    from fedsparse.tables import Loaded, Roles
+    from fedsparse.tables import Loaded
 
 _MOST_SHOWN = 30
 
 
+@offers_settings
 def fit(
     tables: Tables,
     target: Target = None,
     site: Site = None,
-    sparsity: Annotated[
-        str,
-        typer.Option(
-            "--sparsity",
-            "--features",
-            help="How many features; 'cv' or 'ebic' let the data choose.",
-        ),
-    ] = "cv",
-    drop: Drop = None,
-    category: Category = None,
-    keep: Keep = None,
-    task: Task = "auto",
-    impute: Impute = "no",
-    minimum_rows: MinimumRows = 5,
-    held_out: Annotated[
-        Literal["auto", "all", "fifth", "none"],
-        typer.Option(help="Rows to judge the model on: all in turn, a fifth of them, none."),
-    ] = "auto",
-    stability: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Pairs of half-samples that tell how often a feature is found again. By default "
-            "25 of small data, 0 of large.",
-            show_default=False,
-        ),
-    ] = None,
-    l2: Annotated[
-        float | None,
-        typer.Option(min=0, help="Weight of the ℓ2 term; by default set by the number of rows."),
-    ] = None,
-    standardize: Annotated[
-        bool, typer.Option(help="Scale columns by means and deviations of all sites.")
-    ] = True,
-    rounds: Annotated[int, typer.Option(min=2, help="Most rounds of one model.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Fixes which rows are held out.")] = 0,
-    title: Annotated[str, typer.Option(help="Title of the report.", show_default=False)] = "",
+    *,
+    specification: Annotated[FitSpecification, Without("sparsities", "folds", "evaluate_every")],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "fedsparse-fit"
     ),
@@ -80,41 +34,29 @@ def fit(
     json: Json = False,
 ) -> None:
     """Find the few columns that predict a target, across sites that keep their rows."""
-    from fedsparse.modelling.analysis import AnalysisOptions
     from fedsparse.modelling.tables_in_one_place import analyse
     from fedsparse.models.scoring import file_digest
     from fedsparse.report.fit import save_fit
     from fedsparse.tables import load_tables
 
-    options = AnalysisOptions(
-        sparsity=parse_sparsity(sparsity),
-        l2="auto" if l2 is None else l2,
-        standardize=standardize,
-        rounds=rounds,
-        seed=seed,
-        held_out=held_out,
-        stability=stability,
-    )
+    specification.algorithm()  # refuses a method that cannot be used before anything is read
     check_out(out, overwrite)
     with Bar() as bar:
         bar.show("reading")
-        roles = roles_of(target, site, drop, category, keep)
         loaded = load_tables(
             tables,
-            roles,
-            task=task,
-            impute=None if impute == "no" else impute,
-            minimum_rows=minimum_rows,
+            specification.roles(target, site),
+            task=specification.task,
+            impute=specification.impute,
+            minimum_rows=specification.minimum_rows,
         )
     if not json:
         _print_loaded(loaded)
     with Bar() as bar:
         summary = analyse(
             loaded,
-            options,
-            title=title,
+            specification,
             files=[file_digest(table) for table in tables],
-            settings=_told(roles, impute),
             on_progress=lambda what, done, total: bar.show(f"fitted: {what}", done, total),
         )
         bar.show("writing the report")
@@ -140,17 +82,6 @@ def check_out(out: Path, overwrite: bool) -> None:
             f"{out / 'model.json'} exists already; choose another folder with --out, or add "
             "--overwrite"
         )
-
-
-def _told(roles: "Roles", impute: str) -> dict[str, str]:
-    """What the user said about columns, for the report."""
-    said = {
-        "columns left out on request": ", ".join(roles.drop),
-        "columns taken as categories": ", ".join(roles.categories),
-        "columns that must stay": ", ".join(roles.keep),
-        "missing values": "filled with the mean of all sites" if impute == "mean" else "",
-    }
-    return {name: text for name, text in said.items() if text}
 
 
 def _print_loaded(loaded: "Loaded") -> None:

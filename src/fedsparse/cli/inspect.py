@@ -5,19 +5,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from fedsparse.cli.options import (
-    Category,
-    Drop,
-    Impute,
     Json,
-    Keep,
-    MinimumRows,
     Site,
     Tables,
     Target,
-    Task,
-    roles_of,
+    offers_settings,
 )
 from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.modelling.specification import TableSpecification
 
 if TYPE_CHECKING:
     from fedsparse.tables.inspection import InspectedSite, Inspection
@@ -26,16 +21,13 @@ _WOULD_FAIL = 2
 _FEW_LABELS = 6
 
 
+@offers_settings
 def inspect(
     tables: Tables,
     target: Target = None,
     site: Site = None,
-    drop: Drop = None,
-    category: Category = None,
-    keep: Keep = None,
-    task: Task = "auto",
-    impute: Impute = "no",
-    minimum_rows: MinimumRows = 5,
+    *,
+    specification: TableSpecification,
     json: Json = False,
 ) -> None:
     """Show what is in a table and everything that would go wrong; exit code 2 if a fit would."""
@@ -43,10 +35,10 @@ def inspect(
 
     found = inspect_tables(
         tables,
-        roles_of(target, site, drop, category, keep),
-        task=task,
-        impute=None if impute == "no" else impute,
-        minimum_rows=minimum_rows,
+        specification.roles(target, site),
+        task=specification.task,
+        impute=specification.impute,
+        minimum_rows=specification.minimum_rows,
     )
     if json:
         typer.echo(found.model_dump_json())

@@ -5,9 +5,8 @@ Nothing here knows where rows lie: it asks through an engine, in memory or over 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from fedsparse.algorithms import Algorithm
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import DataError
@@ -17,15 +16,13 @@ from fedsparse.modelling.fitting import (
     Fitted,
     Prepared,
     fit_model,
-    loss_for,
     prepare,
 )
 from fedsparse.modelling.judging import evaluate_held_out
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import select_stably
 from fedsparse.models.summary import Evaluation, Selection, Stability
 
-HowMany = int | Literal["cv", "ebic"]
-HeldOut = Literal["auto", "all", "fifth", "none"]
 OnProgress = Callable[[str, int, int], None]
 """Called with the model just fitted, how many there are by now, and about how many in all."""
 
@@ -33,62 +30,12 @@ _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 
 FOLDS = 5
+"""Parts of every site's rows, each held out in turn to judge on."""
 
 _LARGE = 3e8
 """Work above which everything takes more than some seconds; see `_work`."""
 _PER_SITE = 2000
 _PAIRS = 25
-
-
-@dataclass(frozen=True)
-class AnalysisOptions:
-    """What to work out.
-
-    Parameters
-    ----------
-    sparsity
-        τ, or how to choose it.
-    sparsities
-        τ values to choose from; None for a default range.
-    algorithm
-        As in `FitOptions`.
-    l2, standardize, intercept, rounds, seed
-        How models are fitted; see `fedsparse.modelling.fitting`.
-    evaluate_every
-        Rounds between two lines of the final model's history.
-    held_out
-        Rows to judge models on: every row once (``"all"``), a fifth, or none. ``"auto"`` takes all
-        of small data, a fifth of large.
-    stability
-        Pairs of half-samples; None: 25 of small data, 0 of large.
-    """
-
-    sparsity: HowMany = "cv"
-    sparsities: Sequence[int] | None = None
-    algorithm: Algorithm | None = None
-    l2: float | Literal["auto"] = "auto"
-    standardize: bool = True
-    intercept: bool = True
-    rounds: int = 100
-    seed: int = 0
-    evaluate_every: int = 1
-    held_out: HeldOut = "auto"
-    stability: int | None = None
-
-    def fit_options(self, classes: int | None, keep: tuple[int, ...]) -> FitOptions:
-        """How models are fitted on targets of so many classes (None: numbers)."""
-        # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
-        is_auto = self.l2 == "auto"
-        return FitOptions(
-            loss_for(classes, 1.0, self.l2),
-            algorithm=self.algorithm,
-            keep=keep,
-            standardize=self.standardize,
-            intercept=self.intercept,
-            rounds=self.rounds,
-            seed=self.seed,
-            auto_rows=1.0 if is_auto else None,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +71,7 @@ class Analysis:
 
 def analysing(
     engine: Engine,
-    asked: AnalysisOptions,
+    asked: FitSpecification,
     names: Sequence[str],
     *,
     labels: tuple[str, ...] | None = None,
@@ -153,12 +100,12 @@ def analysing(
     >>> import fedsparse as fs
     >>> data = fs.datasets.simulation_1(clients=4, samples=40, width=20, relevant=3)
     >>> engine = fs.LocalEngine(data, "squared")
-    >>> asked = AnalysisOptions(sparsity=3, stability=2)
+    >>> asked = FitSpecification(sparsity=3, stability=2)
     >>> found = fs.converse(engine, analysing(engine, asked, [str(n) for n in range(20)]))
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
-    options = asked.fit_options(None if labels is None else len(labels), keep)
+    options = FitOptions.of(asked, None if labels is None else len(labels), keep)
     work = _Work(engine, asked, options, names, labels, on_progress)
     found, exchanges = yield from exchanges_of(work.all())
     return replace(found, exchanges=exchanges)
@@ -170,7 +117,7 @@ class _Work:
     def __init__(
         self,
         engine: Engine,
-        asked: AnalysisOptions,
+        asked: FitSpecification,
         options: FitOptions,
         names: Sequence[str],
         labels: tuple[str, ...] | None,
@@ -222,7 +169,7 @@ class _Work:
                 yield from choose_by_ebic(engine, sparsities, self._options, on_model=self._step)
             )
         chosen = yield from cross_validate(
-            engine, sparsities, self._options, folds=FOLDS, on_model=self._step
+            engine, sparsities, self._options, folds=self._asked.folds, on_model=self._step
         )
         return chosen, None
 
@@ -312,7 +259,7 @@ class _Plan:
     notes: tuple[str, ...]
 
 
-def _plan(asked: AnalysisOptions, engine: Engine, prepared: Prepared, sparsities: int) -> _Plan:
+def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, sparsities: int) -> _Plan:
     to_choose = _models_to_choose(asked, sparsities)
     sites = len(engine.names)
     models = (FOLDS + 1) * to_choose + FOLDS * (sites + 2) + 2 * _PAIRS + sites
@@ -332,8 +279,8 @@ def _plan(asked: AnalysisOptions, engine: Engine, prepared: Prepared, sparsities
     return _Plan(folds, pairs, tuple(notes))
 
 
-def _models_to_choose(asked: AnalysisOptions, sparsities: int) -> int:
-    return {"cv": FOLDS * sparsities, "ebic": sparsities}.get(str(asked.sparsity), 0)
+def _models_to_choose(asked: FitSpecification, sparsities: int) -> int:
+    return {"cv": asked.folds * sparsities, "ebic": sparsities}.get(str(asked.sparsity), 0)
 
 
 def _work(engine: Engine, prepared: Prepared) -> float:

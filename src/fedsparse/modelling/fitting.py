@@ -4,7 +4,7 @@ The intercept is a column of equal numbers that is always kept; the model of τ 
 non-zero more. Standardization needs two exchanges: sums of columns, then of squares about the mean.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypedDict
 
@@ -19,6 +19,7 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
 from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.problem.scaling import Scaling
 from fedsparse.requests import ColumnSquares, ColumnSums
 from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
@@ -76,6 +77,39 @@ class FitOptions:
     seed: int = 0
     tolerance: float = 1e-9
     auto_rows: float | None = None
+
+    @classmethod
+    def of(
+        cls, specification: FitSpecification, classes: int | None, keep: Sequence[int]
+    ) -> "FitOptions":
+        """How a specification has models fitted, once it is known what the sites have.
+
+        Parameters
+        ----------
+        specification
+            Of the fit.
+        classes
+            How many; None for regression.
+        keep
+            Features that are always kept.
+
+        Examples
+        --------
+        >>> FitOptions.of(FitSpecification(l2=0.5), 2, ()).loss
+        Logistic(l2=0.5)
+        """
+        l2 = specification.l2
+        return cls(
+            # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
+            loss_for(classes, 1.0, "auto" if l2 is None else l2),
+            algorithm=specification.algorithm(),
+            keep=tuple(keep),
+            standardize=specification.standardize,
+            intercept=specification.intercept,
+            rounds=specification.rounds,
+            seed=specification.seed,
+            auto_rows=1.0 if l2 is None else None,
+        )
 
     def loss_on(self, mass: float) -> Loss:
         """The loss, its automatic ℓ2 weight that of rows that weigh so much together."""

@@ -1,7 +1,6 @@
 """From tables in one place to a model and everything that its report shows."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +8,9 @@ import numpy as np
 from fedsparse.data.federated import FederatedData
 from fedsparse.engines.conversation import converse
 from fedsparse.engines.local import LocalEngine
-from fedsparse.modelling.analysis import AnalysisOptions, OnProgress, analysing
+from fedsparse.modelling.analysis import OnProgress, analysing
 from fedsparse.modelling.fitting import loss_for
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models import FitSummary
 from fedsparse.models.building import Provenance, summarize
 from fedsparse.models.summary import SiteCount
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 def analyse(
     loaded: "Loaded",
-    options: AnalysisOptions,
+    specification: FitSpecification,
     *,
-    title: str = "",
     files: Sequence[str] = (),
-    settings: Mapping[str, str] = MappingProxyType({}),
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> FitSummary:
     """Fit a model, and judge it.
@@ -34,14 +32,10 @@ def analyse(
     ----------
     loaded
         The sites' rows, from `fedsparse.tables.load_tables`.
-    options
-        What to work out.
-    title
-        Of the report.
+    specification
+        What to work out; the rows were loaded by it, too.
     files
         SHA-256 of the files that held the rows.
-    settings
-        More to tell of how the rows were prepared.
     on_progress
         Called after each model.
     """
@@ -51,7 +45,7 @@ def analyse(
     try:
         conversation = analysing(
             engine,
-            options,
+            specification,
             loaded.names,
             labels=loaded.classes,
             keep=loaded.encoding.kept,
@@ -64,15 +58,13 @@ def analyse(
         found,
         loaded.encoding,
         Provenance(
-            title=title,
             source=loaded.source,
             sites=_sites(data, loaded.classes),
             fingerprint=loaded.fingerprint,
             files=tuple(files),
-            settings=dict(settings),
             notes=loaded.notes,
         ),
-        how_many=options.sparsity,
+        specification,
     )
 
 

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from fedsparse.engines.history import Record
-from fedsparse.modelling.analysis import Analysis, HowMany
+from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.fitting import Fitted
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models.model import Feature, Model
 from fedsparse.models.summary import FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
@@ -90,8 +91,6 @@ class Provenance:
 
     Attributes
     ----------
-    title
-        Of the report; empty: it is made of the target's name.
     source
         Files or sites, in words.
     sites
@@ -106,7 +105,6 @@ class Provenance:
         What a reader should know of the tables, in sentences.
     """
 
-    title: str
     source: str
     sites: tuple[SiteCount, ...]
     is_networked: bool = False
@@ -120,8 +118,7 @@ def summarize(
     found: Analysis,
     encoding: Encoding | NumberedEncoding,
     provenance: Provenance,
-    *,
-    how_many: HowMany,
+    specification: FitSpecification,
 ) -> FitSummary:
     """All that a report shows, wherever the rows lie.
 
@@ -133,10 +130,18 @@ def summarize(
         How tables became arrays.
     provenance
         Where rows came from.
-    how_many
-        τ as it was asked for.
+    specification
+        What was asked for.
     """
-    settings = {**_settings(found, encoding.classes, how_many), **provenance.settings}
+    settings = {
+        **specification.told(
+            found.options.loss,
+            found.options.algorithm,
+            sparsity=found.sparsity,
+            rounds=found.fitted.result.records[-1].round,
+        ),
+        **provenance.settings,
+    }
     model = build_model(
         encoding,
         found.fitted,
@@ -146,7 +151,7 @@ def summarize(
     )
     diverged = (DIVERGED,) if found.fitted.result.diverged else ()
     return FitSummary(
-        title=provenance.title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.target}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=provenance.source,
@@ -164,25 +169,6 @@ def summarize(
     )
 
 
-def _settings(
-    found: Analysis, classes: tuple[str, ...] | None, how_many: HowMany
-) -> dict[str, str]:
-    how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(how_many), "given")
-    options = found.options
-    default = "FedSplice" if options.splices else "FedIter-HT, adaptive server step"
-    last = found.fitted.result.records[-1]
-    return {
-        "method": default if options.algorithm is None else type(options.algorithm).__name__,
-        "number of features": f"{found.sparsity}{per_class(classes)}, {how}",
-        "loss": options.loss.name,
-        "ℓ2 weight": f"{options.loss.l2:.6g}",
-        "standardized": "yes" if options.standardize else "no",
-        "intercept": "yes" if options.intercept else "no",
-        "rounds": f"{last.round} of at most {options.rounds}",
-        "seed": str(options.seed),
-    }
-
-
 def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     """A run's history as a summary has it.
 
@@ -195,17 +181,6 @@ def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
         RoundRecord(**{name: getattr(record, name) for name in RoundRecord.model_fields})
         for record in records
     )
-
-
-def per_class(classes: tuple[str, ...] | None) -> str:
-    """What must be added to a number of features.
-
-    Examples
-    --------
-    >>> per_class(("a", "b", "c")), per_class(None)
-    (' for each class', '')
-    """
-    return " for each class" if classes is not None and len(classes) > 2 else ""
 
 
 def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:

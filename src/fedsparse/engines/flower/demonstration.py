@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsparse.analysis import AnalysisOptions, analyse
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
@@ -17,6 +16,7 @@ from fedsparse.engines.flower.server.submission import Address, submit
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
 from fedsparse.files import ready_folder
+from fedsparse.modelling.tables_in_one_place import analyse
 from fedsparse.models import Model
 from fedsparse.tables import Roles, load_tables
 
@@ -167,11 +167,8 @@ def _write_csv(path: Path, rows: FloatArray, ward: AnyArray, outcome: FloatArray
 
 def compare(training: Training, tables: dict[str, Path]) -> str:
     """What one process learns from the same rows, beside what the federation learned."""
-    loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute="mean")
-    options = AnalysisOptions(
-        sparsity=training.sparsity, rounds=training.rounds, held_out="none", stability=0
-    )
-    alone = analyse(loaded, options).model
+    loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute=training.impute)
+    alone = analyse(loaded, training.model_copy(update={"held_out": "none", "stability": 0})).model
     folder = training.folder()
     assert folder is not None
     learned = Model.load(folder)

@@ -1,30 +1,16 @@
 """How a server deals with sites that are late, absent or wrong."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from fedsparse.checks import check_count, is_number
-from fedsparse.errors import OptionError
+from pydantic import Field, model_validator
 
-IfAbsent = Literal["continue", "wait"]
+from fedsparse.modelling.settings import Settings, Shown
+
+_SITES = Shown(panel="Sites")
 
 
-@dataclass(frozen=True)
-class Conduct:
-    """Rules of a run.
-
-    Parameters
-    ----------
-    sites
-        How many sites to wait for at the start.
-    min_sites
-        Fewest sites whose answers make a round; by default all.
-    if_absent
-        ``"continue"`` with the answers that came in time, or ``"wait"`` for the others.
-    round_seconds
-        After so many seconds without an answer a site counts as absent.
-    longest_wait
-        Seconds after which the run gives up: for sites at the start, for too few in a round.
+class Conduct(Settings):
+    """Rules of a run, whatever is learnt.
 
     Examples
     --------
@@ -32,26 +18,29 @@ class Conduct:
     5
     """
 
-    sites: int
-    min_sites: int | None = None
-    if_absent: IfAbsent = "continue"
-    round_seconds: float = 120.0
-    longest_wait: float = 3600.0
+    sites: Annotated[int, Field(ge=1, description="How many sites to wait for."), _SITES]
+    min_sites: Annotated[
+        int | None, Field(ge=1, description="Fewest sites to go on with; by default all."), _SITES
+    ] = None
+    if_absent: Annotated[
+        Literal["continue", "wait"],
+        Field(description="Go on without an absent site, or wait for it."),
+        _SITES,
+    ] = "continue"
+    round_seconds: Annotated[
+        float, Field(gt=0, description="Seconds after which a site counts as absent."), _SITES
+    ] = 120.0
+    longest_wait: Annotated[
+        float, Field(gt=0, description="Seconds after which a run gives up waiting."), _SITES
+    ] = 3600.0
 
-    def __post_init__(self) -> None:
-        check_count("sites", self.sites)
-        if self.min_sites is not None:
-            check_count("min_sites", self.min_sites)
-            if self.min_sites > self.sites:
-                raise OptionError(
-                    f"min_sites is {self.min_sites}, more than the {self.sites} sites; lower it"
-                )
-        if self.if_absent not in ("continue", "wait"):
-            raise OptionError(f'if_absent is "continue" or "wait", not {self.if_absent!r}')
-        for name in ("round_seconds", "longest_wait"):
-            value = getattr(self, name)
-            if not is_number(value) or value <= 0:
-                raise OptionError(f"{name} must be a number of seconds above 0, not {value!r}")
+    @model_validator(mode="after")
+    def _has_enough_sites(self) -> Self:
+        if self.min_sites is not None and self.min_sites > self.sites:
+            raise ValueError(
+                f"min_sites is {self.min_sites}, more than the {self.sites} sites; lower it"
+            )
+        return self
 
     @property
     def fewest(self) -> int:

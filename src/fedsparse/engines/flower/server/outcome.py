@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from fedsparse.errors import (
 )
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.modelling.analysis import Analysis, analysing
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models import FitSummary
 from fedsparse.models.building import Provenance, summarize
 from fedsparse.models.summary import SiteCount
@@ -98,12 +99,12 @@ def _analysed(engine: FlowerEngine, training: Training, folder: Path | None) -> 
 
 
 def conversation_of(
-    engine: Engine, encoding: Encoding | NumberedEncoding, training: Training
+    engine: Engine, encoding: Encoding | NumberedEncoding, specification: FitSpecification
 ) -> Conversation[Analysis]:
-    """The analysis that a run's settings ask for."""
+    """The analysis that a specification asks for."""
     return analysing(
         engine,
-        training.asked(),
+        specification,
         encoding.feature_names,
         labels=encoding.classes,
         keep=encoding.kept,
@@ -125,15 +126,19 @@ def _about(engine: FlowerEngine, training: Training) -> dict[str, Any]:
 def _check_options(folder: Path, training: Training) -> None:
     """Refuse to go on towards another model, before sites are asked for anything."""
     with Transcript.open(folder / TRANSCRIPT) as transcript:
-        before = transcript.about["options"]
-    now = training.what_is_learnt()
-    for name in [*before, *(name for name in now if name not in before)]:
-        if before.get(name) != now.get(name):
+        options = transcript.about["options"]
+    asked = training.what_is_learnt()
+    for name in sorted(options.keys() | asked.keys()):
+        before, now = (_given(name, each) for each in (options, asked))
+        if before != now:
             raise CheckpointError(
-                f"the run began with --{name} {before.get(name, 'not given')} and cannot go on "
-                f"with {now.get(name, 'it not given')}; say the same as then, or begin anew with "
-                "--overwrite"
+                f"the run began {before} and cannot go on {now}; say the same as then, or begin "
+                "anew with --overwrite"
             )
+
+
+def _given(name: str, options: Mapping[str, Any]) -> str:
+    return f"with --{name} {options[name]}" if name in options else f"without --{name}"
 
 
 def _resumed(path: Path, about: dict[str, Any]) -> Transcript:
@@ -176,7 +181,6 @@ def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSu
         found,
         engine.encoding,
         Provenance(
-            title=training.title or "",
             source=f"tables of {len(sites)} sites, which stayed there",
             sites=sites,
             is_networked=True,
@@ -188,7 +192,7 @@ def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSu
             },
             notes=engine.encoding.notes,
         ),
-        training.asked(),
+        training,
     )
 
 

@@ -11,7 +11,6 @@ from fedsparse.arrays import AnyArray
 from fedsparse.engines.conversation import converse
 from fedsparse.engines.engine import Ask
 from fedsparse.engines.flower.server.outcome import conversation_of
-from fedsparse.engines.flower.server.training import Training
 from fedsparse.engines.flower.server.transcript import (
     TRANSCRIPT,
     SitesEngine,
@@ -21,6 +20,7 @@ from fedsparse.engines.flower.server.transcript import (
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import CheckpointError
 from fedsparse.modelling.fitting import loss_for
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models import FitSummary
 from fedsparse.models.building import build_model
 from fedsparse.tables import Encoding, NumberedEncoding
@@ -53,8 +53,8 @@ def replay(folder: Path) -> Replayed:
     with Transcript.open(folder / TRANSCRIPT) as transcript:
         sites = _RecordedSites(transcript)
         engine = TranscribedEngine(sites, transcript)
-        training = Training.from_run_config(transcript.about["options"])
-        found = converse(engine, conversation_of(engine, sites.encoding, training))
+        specification = FitSpecification.from_flat(transcript.about["options"])
+        found = converse(engine, conversation_of(engine, sites.encoding, specification))
         count = transcript.count
     kept = FitSummary.load(folder / "fit.json")
     model = build_model(sites.encoding, found.fitted, {}, fingerprint="")
