@@ -94,6 +94,8 @@ class TestSite:
         assert "WARNING: --insecure: nothing is encrypted" in done.stderr
         last = done.stderr.splitlines(keepends=True)[-1]
         assert_one_line(last, "127.0.0.1:1 was not reached for")
+        assert "bari has not reached the server at 127.0.0.1:1 yet (" in done.stdout
+        assert "lost the server" not in done.stdout
 
 
 class TestTrain:
