@@ -9,8 +9,11 @@ import typer
 from fedsparse.cli.federation.flower import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
+    Folder,
+    Insecure,
+    Port,
+    folder_of_server,
     need_flower,
-    warn_insecure,
 )
 from fedsparse.cli.fit import check_out, print_fit
 from fedsparse.cli.options import Category, Drop, Impute, Keep, MinimumRows, Task
@@ -23,7 +26,7 @@ def train(
         typer.Option("--sparsity", "--features", min=1, help="τ: most features the model may use."),
     ],
     sites: Annotated[int, typer.Option(min=1, help="How many sites to wait for.")],
-    folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
+    folder: Folder = DEFAULT_FOLDER,
     rounds: Annotated[int, typer.Option(min=1, help="Most communication rounds.")] = 100,
     task: Task = "auto",
     drop: Drop = None,
@@ -93,20 +96,21 @@ def train(
     ),
     overwrite: Annotated[bool, typer.Option(help="Replace a model already there.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+        bool,
+        typer.Option(
+            "--resume", help="Follow the run that writes to the folder, or go on where it ended."
+        ),
     ] = False,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port.")] = DEFAULT_PORT,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="The server was started with --insecure.")
-    ] = False,
+    port: Port = DEFAULT_PORT,
+    insecure: Insecure = False,
 ) -> None:
     """Train on the server's machine, and write model.json and report.html.
 
     Progress is shown as it is made, and saved every round.
     """
     need_flower()
-    from fedsparse.engines.flower.folder import ServerFolder
-    from fedsparse.engines.flower.server.submission import Address, submit
+    from fedsparse.engines.flower.server.runs import Address
+    from fedsparse.engines.flower.server.submission import submit
     from fedsparse.engines.flower.server.training import Training
     from fedsparse.models import FitSummary
 
@@ -120,11 +124,7 @@ def train(
     training.terms()  # refuses options that contradict each other before anything is started
     training.algorithm()
     training.conduct()
-    place = ServerFolder(folder)
-    if insecure:
-        warn_insecure()
-    else:
-        place.check()
+    place = folder_of_server(folder, insecure)
     submit(training, place, Address(port, insecure), tell=typer.echo)
     typer.echo()
     print_fit(FitSummary.load(out / "fit.json"))
@@ -136,14 +136,9 @@ def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     from fedsparse.engines.flower.server.lock import LOCK, is_locked
     from fedsparse.engines.flower.server.outcome import CHECKPOINT
 
-    if is_locked(out / LOCK):
-        raise OptionError(
-            f"another run is still writing to {out}; wait for its end, end it by restarting the "
-            "server, or choose another folder with --out"
-        )
     checkpoint = out / CHECKPOINT
     if resume:
-        if not checkpoint.is_file():
+        if not checkpoint.is_file() and not is_locked(out / LOCK):
             raise OptionError(
                 f"there is no {checkpoint} to go on from; name the run's folder with --out, or "
                 "leave --resume out"

@@ -10,8 +10,8 @@ The protocol is HTTP, and what goes wrong on the way is raised as httpx does.
 
 import datetime
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,7 @@ from flwr.proto.control_pb2 import (
     StartRunRequest,
     StopRunRequest,
     StreamLogsRequest,
+    StreamLogsResponse,
 )
 from flwr.proto.fab_pb2 import Fab
 from flwr.proto.fleet_pb2 import (
@@ -86,6 +87,7 @@ LOST_CODES = (
 )
 """Codes of errors that say that a message or its reply got lost on the way."""
 
+_LOG_SECONDS = 5.0
 _MOST_RUNS = 1000
 _OBJECT_SECONDS = 60.0
 _SHORT_PAUSE = 0.25
@@ -261,21 +263,33 @@ class Control:
         """Have the server end a run; its process may take a little longer."""
         self._client.StopRun(StopRunRequest(run_id=run))
 
-    def log(self, run: int, seconds: float | None = None) -> Iterator[str]:
-        """Lines that a run says, from its beginning to its end.
-
-        With ``seconds``, a httpx.ReadTimeout ends it when nothing is said for that long.
-        """
-        self._patience.seconds = seconds
+    def log(self, run: int) -> Iterator[str]:
+        """Lines that a run says, from its beginning to its end."""
         rest = ""
         try:
-            for part in self._client.StreamLogs(StreamLogsRequest(run_id=run)):
+            for part in self._log_parts(run, None):
                 *lines, rest = (rest + part.log_output).split("\n")
                 yield from lines
         except ValueError as error:  # the server was gone in the middle of a part
             raise httpx.RemoteProtocolError(str(error)) from None
         if rest:
             yield rest
+
+    def log_so_far(self, run: int) -> list[str]:
+        """Lines that a run has said; none if it says nothing for a while."""
+        try:
+            # All that was said by now comes in one part.
+            with closing(self._log_parts(run, _LOG_SECONDS)) as parts:
+                part = next(parts, None)
+        except httpx.ReadTimeout:
+            return []
+        return [] if part is None else part.log_output.splitlines()
+
+    def _log_parts(
+        self, run: int, seconds: float | None
+    ) -> Generator[StreamLogsResponse, None, None]:
+        self._patience.seconds = seconds
+        return self._client.StreamLogs(StreamLogsRequest(run_id=run))
 
 
 def _known_run(run: Run) -> KnownRun:
