@@ -143,6 +143,14 @@ class TestTrain:
         assert "the run could not be started; is the server up?" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["status", "stop"])
+def test_status_and_stop_say_when_there_is_no_server(tmp_path, command):
+    done = federation(command, tmp_path, "--insecure", "--port", 1)
+    assert done.returncode == 2
+    last = done.stderr.splitlines(keepends=True)[-1]
+    assert_one_line(last, "no server answers at 127.0.0.1:1 (")
+
+
 def test_fedsparse_and_its_command_line_start_without_flower():
     code = "import sys, fedsparse, fedsparse.cli; assert not {'flwr', 'ray'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
