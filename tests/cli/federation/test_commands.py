@@ -94,6 +94,8 @@ class TestSite:
         assert "WARNING: --insecure: nothing is encrypted" in done.stderr
         last = done.stderr.splitlines(keepends=True)[-1]
         assert_one_line(last, "127.0.0.1:1 was not reached for")
+        assert "bari has not reached the server at 127.0.0.1:1 yet (" in done.stdout
+        assert "lost the server" not in done.stdout
 
 
 class TestTrain:
@@ -139,6 +141,14 @@ class TestTrain:
         )  # fmt: skip
         assert done.returncode == 2
         assert "the run could not be started; is the server up?" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "stop"])
+def test_status_and_stop_say_when_there_is_no_server(tmp_path, command):
+    done = federation(command, tmp_path, "--insecure", "--port", 1)
+    assert done.returncode == 2
+    last = done.stderr.splitlines(keepends=True)[-1]
+    assert_one_line(last, "no server answers at 127.0.0.1:1 (")
 
 
 def test_fedsparse_and_its_command_line_start_without_flower():

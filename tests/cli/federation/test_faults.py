@@ -83,21 +83,6 @@ def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
     assert re.fullmatch(r"absent at the end, \d answers? missing", ends[2])
 
 
-def test_a_run_whose_follower_is_gone_keeps_its_folder_and_one_told_to_end_stops(federation):
-    run = start(federation, sites=2, out="orphan")
-    run.until("round 1 of at most 40")
-    run.process.kill()
-    run.finish()
-    second = start(federation, sites=2, out="orphan")
-    assert second.finish() == 2
-    assert "another run is still writing to" in second.lines[-1]
-    third = start(federation, sites=2, out="ended")
-    third.until("round 1 of at most 40")
-    third.process.send_signal(signal.SIGTERM)
-    assert third.finish() == 130, third.text
-    assert "go on with --resume" in third.lines[-2]
-
-
 def test_a_site_that_hangs_is_left_out_and_comes_back(federation, add):
     add("hanging")
     run = start(federation)

@@ -11,7 +11,7 @@ import pytest
 
 import fedsparse as fs
 from fedsparse.engines.flower.demonstration import free_port, wait_for_port
-from fedsparse.engines.flower.server.submission import write_app
+from fedsparse.engines.flower.server.submission import project_of
 from fedsparse.engines.flower.server.superlink import flower_environment
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.fitting import FitOptions, loss_for
@@ -61,6 +61,12 @@ def training_to(out, **more):
         sparsity=2, sites=2, rounds=1, method="FedIterHT", local_steps=3, step_size=0.02,
         out=str(out), **more,
     )  # fmt: skip
+
+
+def write_app(folder, training):
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(project_of(training))
+    return folder
 
 
 def assert_trained(out, tables, text):

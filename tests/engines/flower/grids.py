@@ -7,6 +7,7 @@ from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 from scipy import sparse
 
+from fedsparse.engines.flower.flower_internals import set_identity
 from fedsparse.engines.flower.messages import content_of, payload_of
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
@@ -43,7 +44,7 @@ class Nodes(Grid):
         identities = []
         for message in messages:
             identity = f"message {next(self._numbers)}"
-            message.metadata.__dict__["_message_id"] = identity
+            set_identity(message, identity)
             node = self.nodes.get(message.metadata.dst_node_id)
             if node is None:
                 identities.append("")

@@ -4,8 +4,11 @@ import typer
 
 from fedsparse.cli.federation.demo import demo
 from fedsparse.cli.federation.keys import keys
+from fedsparse.cli.federation.replay import replay
 from fedsparse.cli.federation.server import server
 from fedsparse.cli.federation.site import site
+from fedsparse.cli.federation.status import status
+from fedsparse.cli.federation.stop import stop
 from fedsparse.cli.federation.train import train
 
 app = typer.Typer(
@@ -13,5 +16,5 @@ app = typer.Typer(
     help="Train on sites of a network: each keeps its rows, Flower carries the messages.",
     no_args_is_help=True,
 )
-for command in (keys, server, site, train, demo):
+for command in (keys, server, site, train, status, stop, replay, demo):
     app.command()(command)

@@ -11,7 +11,7 @@ from fedsparse.cli.federation.flower import DEFAULT_FOLDER, need_flower
 def keys(
     folder: Annotated[
         Path, typer.Argument(help="The server's folder; it is made if need be.")
-    ] = Path(DEFAULT_FOLDER),
+    ] = DEFAULT_FOLDER,
     host: Annotated[
         list[str] | None,
         typer.Option(help="Name or address by which sites reach the server; may be repeated."),

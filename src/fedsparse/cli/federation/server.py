@@ -9,8 +9,8 @@ import typer
 from fedsparse.cli.federation.flower import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
+    folder_of_server,
     need_flower,
-    warn_insecure,
 )
 from fedsparse.errors import OptionError
 
@@ -18,7 +18,7 @@ from fedsparse.errors import OptionError
 def server(
     folder: Annotated[
         Path, typer.Argument(help="The folder that 'fedsparse federation keys' made.")
-    ] = Path(DEFAULT_FOLDER),
+    ] = DEFAULT_FOLDER,
     host: Annotated[
         str | None,
         typer.Option(help="Address to listen at; all by default, this machine if --insecure."),
@@ -33,15 +33,10 @@ def server(
     Other machines reach the API for sites alone; training is started on this machine.
     """
     need_flower()
-    from fedsparse.engines.flower.folder import ServerFolder
     from fedsparse.engines.flower.logs import show_log
     from fedsparse.engines.flower.server.superlink import Door, run_superlink
 
-    place = ServerFolder(folder)
-    if insecure:
-        warn_insecure()
-    else:
-        place.check()
+    place = folder_of_server(folder, insecure)
     show_log()
     listen = host or ("127.0.0.1" if insecure else "0.0.0.0")
     _check_port(listen, port)

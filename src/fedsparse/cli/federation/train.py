@@ -8,8 +8,11 @@ import typer
 from fedsparse.cli.federation.flower import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
+    Folder,
+    Insecure,
+    Port,
+    folder_of_server,
     need_flower,
-    warn_insecure,
 )
 from fedsparse.cli.fit import check_out, print_fit
 from fedsparse.cli.options import Without, offers_settings
@@ -20,7 +23,7 @@ from fedsparse.modelling.specification import FitSpecification
 
 @offers_settings
 def train(
-    folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
+    folder: Folder = DEFAULT_FOLDER,
     *,
     specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     conduct: Conduct,
@@ -29,20 +32,21 @@ def train(
     ),
     overwrite: Annotated[bool, typer.Option(help="Replace a model already there.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the transcript in the folder.")
+        bool,
+        typer.Option(
+            "--resume", help="Follow the run that writes to the folder, or go on where it ended."
+        ),
     ] = False,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port.")] = DEFAULT_PORT,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="The server was started with --insecure.")
-    ] = False,
+    port: Port = DEFAULT_PORT,
+    insecure: Insecure = False,
 ) -> None:
     """Train on the server's machine, and write model.json and report.html.
 
     Progress is shown as it is made, and every exchange is kept.
     """
     need_flower()
-    from fedsparse.engines.flower.folder import ServerFolder
-    from fedsparse.engines.flower.server.submission import Address, submit
+    from fedsparse.engines.flower.server.runs import Address
+    from fedsparse.engines.flower.server.submission import submit
     from fedsparse.engines.flower.server.training import Training
     from fedsparse.models import FitSummary
 
@@ -55,11 +59,7 @@ def train(
     _check_results(out, overwrite, resume)
     training.terms()  # refuses options that contradict each other before anything is started
     training.algorithm()
-    place = ServerFolder(folder)
-    if insecure:
-        warn_insecure()
-    else:
-        place.check()
+    place = folder_of_server(folder, insecure)
     submit(training, place, Address(port, insecure), tell=typer.echo)
     typer.echo()
     print_fit(FitSummary.load(out / "fit.json"))
@@ -71,14 +71,9 @@ def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     from fedsparse.engines.flower.server.lock import LOCK, is_locked
     from fedsparse.engines.flower.server.transcript import TRANSCRIPT
 
-    if is_locked(out / LOCK):
-        raise OptionError(
-            f"another run is still writing to {out}; wait for its end, end it by restarting the "
-            "server, or choose another folder with --out"
-        )
     transcript = out / TRANSCRIPT
     if resume:
-        if not transcript.is_file():
+        if not transcript.is_file() and not is_locked(out / LOCK):
             raise OptionError(
                 f"there is no {transcript} to go on from; name the run's folder with --out, or "
                 "leave --resume out"

@@ -12,7 +12,8 @@ import numpy as np
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
-from fedsparse.engines.flower.server.submission import Address, submit
+from fedsparse.engines.flower.server.runs import Address
+from fedsparse.engines.flower.server.submission import submit
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
 from fedsparse.files import ready_folder

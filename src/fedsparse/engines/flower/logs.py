@@ -4,8 +4,20 @@ import logging
 import re
 import sys
 
-LINE = re.compile(r"\d\d:\d\d:\d\d \| ")
+_LINE = re.compile(r"\d\d:\d\d:\d\d \| .*")
 """How our lines begin, by which they are told from Flower's."""
+
+
+def own_part(line: str) -> str | None:
+    """What our log said in a line of Flower's, None if it is Flower that speaks.
+
+    Examples
+    --------
+    >>> own_part("INFO :      14:02:11 | bari is here with 412 rows")
+    '14:02:11 | bari is here with 412 rows'
+    """
+    ours = _LINE.search(line)
+    return None if ours is None else ours[0].rstrip()
 
 
 def show_log() -> None:

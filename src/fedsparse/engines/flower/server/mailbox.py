@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from flwr.app import Message
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from fedsparse.codec import WireError
+from fedsparse.engines.flower.flower_internals import LOST_CODES
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.errors import FederationError
 
@@ -21,11 +21,6 @@ LONGEST_PAUSE = 1.0
 _LOOK_SECONDS = 1.0
 _CALL_SECONDS = 300.0
 _MOST_LOOKS = 64
-_LOST = (
-    ErrorCode.MESSAGE_UNAVAILABLE,
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
-    ErrorCode.NODE_UNAVAILABLE,
-)
 
 _Result = TypeVar("_Result")
 
@@ -137,7 +132,7 @@ def pauses() -> Iterator[None]:
 def _opened(message: Message) -> bytes | Failure:
     if message.has_error():
         code = message.error.code
-        return Failure(message.error.reason or f"error {code}", code in _LOST)
+        return Failure(message.error.reason or f"error {code}", code in LOST_CODES)
     try:
         return payload_of(message)
     except WireError as error:

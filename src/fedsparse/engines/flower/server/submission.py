@@ -1,42 +1,34 @@
 """Handing a training run to the server, and following it to its end."""
 
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
+from fedsparse.engines.flower.flower_internals import Control, reason_of
 from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.logs import LINE
+from fedsparse.engines.flower.logs import own_part
 from fedsparse.engines.flower.server.lock import LOCK, is_locked
-from fedsparse.engines.flower.server.superlink import flower_environment
+from fedsparse.engines.flower.server.outcome import OUTCOME
+from fedsparse.engines.flower.server.runs import (
+    OUT,
+    Address,
+    control_of,
+    run_writing_to,
+    stop,
+    wait_until_free,
+)
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import FederationError
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.files import ready_folder
 from fedsparse.version import __version__
 
 FLOWER_LOG = "flower.log"
 """All that Flower said during the run, in the folder of the results."""
-
-_CONNECTION = "fedsparse"
-_STARTED = re.compile(r"started run (\d+)")
-_STOP_SECONDS = 60.0
-_STOP_PAUSE = 0.2
-
-
-@dataclass(frozen=True)
-class Address:
-    """The server on this machine."""
-
-    port: int
-    is_insecure: bool = False
 
 
 def submit(
@@ -44,49 +36,38 @@ def submit(
 ) -> None:
     """Start a run, tell its progress line by line, and raise what went wrong.
 
-    Interrupting it stops the run; its checkpoint stays.
+    One that resumes first waits for the run that is still writing into its folder, if there is one,
+    and begins only if that ended unfinished. Interrupting it stops the run; its transcript stays.
     """
     results = training.folder()
     assert results is not None
     ready_folder(results)
-    outcome = results / "outcome.json"
-    outcome.unlink(missing_ok=True)
-    environment = os.environ | flower_environment(folder.flower)
-    _write_connection(folder, address)
-    app = write_app(folder.flower / "app", training)
-    command = [_program("flwr"), "run", str(app), _CONNECTION, "--stream"]
-    process = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # an interrupt is ours to deal with
-    )
-    try:
-        run = _follow(process, results / FLOWER_LOG, tell)
-    except _InterruptedError as interrupt:
-        _stop(interrupt.run, environment, results / LOCK)
-        tell("The run is stopped. What it had reached is kept: go on with --resume.")
-        raise KeyboardInterrupt from None
-    finally:
-        process.kill()
-        process.wait()
-    _raise_error(outcome, results / FLOWER_LOG, run)
+    # A closed terminal or a request to end must not leave a run behind that nobody follows.
+    with control_of(folder, address) as control, _on_ends(signal.default_int_handler):
+        try:
+            if training.resume and _has_followed_another(control, results, tell):
+                return
+            run = _start(control, training, results)
+            _follow(control, run, results, tell)
+        except KeyboardInterrupt:
+            _stop(control, results, tell)
+            raise
+        if not _is_finished(results):
+            raise FederationError(_unfinished(control, run, results / FLOWER_LOG))
 
 
-def write_app(folder: Path, training: Training) -> Path:
-    """Write the Flower app of a run: what ``flwr run`` needs, and nothing to execute.
+def project_of(training: Training) -> str:
+    """The Flower app of a run as ``pyproject.toml``: its settings, and nothing to execute.
+
+    It goes to the server as it is and is never written to a file, so that runs started at the same
+    time cannot mix their settings.
 
     Examples
     --------
-    >>> import tempfile
     >>> training = Training(sparsity=3, sites=2, out="trained")
-    >>> app = write_app(Path(tempfile.mkdtemp()) / "app", training)
-    >>> print((app / "pyproject.toml").read_text().splitlines()[-1])
+    >>> print(project_of(training).splitlines()[-1])
     resume = false
     """
-    ready_folder(folder)
     lines = [
         "[project]",
         'name = "fedsparse-federation"',
@@ -102,8 +83,7 @@ def write_app(folder: Path, training: Training) -> Path:
         "[tool.flwr.app.config]",
         *(f"{name} = {_toml(value)}" for name, value in training.to_run_config().items()),
     ]
-    write_atomically(folder / "pyproject.toml", ("\n".join(lines) + "\n").encode())
-    return folder
+    return "\n".join(lines) + "\n"
 
 
 def _toml(value: Any) -> str:
@@ -111,84 +91,103 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _write_connection(folder: ServerFolder, address: Address) -> None:
-    lines = [f"[superlink.{_CONNECTION}]", f'address = "127.0.0.1:{address.port}"']
-    if address.is_insecure:
-        lines.append("insecure = true")
-    else:
-        lines.append(f"root-certificates = {_toml(str(folder.authority.absolute()))}")
-    ready_folder(folder.flower)
-    write_atomically(folder.flower / "config.toml", ("\n".join(lines) + "\n").encode())
+def _has_followed_another(control: Control, results: Path, tell: Callable[[str], None]) -> bool:
+    """Follow the run that already writes into a folder; whether it is finished now."""
+    with _named_as_start():
+        run = run_writing_to(control, results)
+    if run is None:
+        return False
+    tell(f"Run {run.number} is still writing to {results}, with the options it was given.")
+    _follow(control, run.number, results, tell)
+    if _is_finished(results):
+        return True
+    tell(f"Run {run.number} ended unfinished; going on from its transcript.")
+    return False
 
 
-def _follow(process: "subprocess.Popen[str]", log: Path, tell: Callable[[str], None]) -> str | None:
-    """Tell our lines, keep all of them; gives the run's number."""
-    run = None
-    assert process.stdout is not None
-    with open(log, "w", encoding="utf-8") as file, _ends_as_interrupts():
-        try:
-            for line in process.stdout:
-                file.write(line)
-                if (started := _STARTED.search(line)) is not None:
-                    run = started[1]
-                elif (ours := LINE.search(line)) is not None:
-                    tell(line[ours.start() :].rstrip())
-        except KeyboardInterrupt:
-            raise _InterruptedError(run) from None
-    return run
+def _start(control: Control, training: Training, results: Path) -> int:
+    with _named_as_start():
+        if training.resume:  # a run that has just ended may take a little longer to let go
+            wait_until_free(results)
+        if is_locked(results / LOCK) or run_writing_to(control, results) is not None:
+            raise FederationError(
+                f"another run is still writing to {results}; follow it with --resume, end it with "
+                "'fedsparse federation stop', or choose another folder with --out"
+            )
+        (results / OUTCOME).unlink(missing_ok=True)
+        return control.start(project_of(training), {OUT: str(results)})
 
 
 @contextmanager
-def _ends_as_interrupts() -> Iterator[None]:
-    """A closed terminal or a request to end must not leave a run behind that nobody follows."""
-    numbers = (signal.SIGHUP, signal.SIGTERM)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+def _named_as_start() -> Iterator[None]:
+    """Say what could not be done when the server cannot be reached."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise FederationError(
+            f"the run could not be started; is the server up? ({reason_of(error)})"
+        ) from None
+
+
+def _follow(control: Control, run: int, results: Path, tell: Callable[[str], None]) -> None:
+    """Tell our lines and keep all of them, until the run or its server ends."""
+    with open(results / FLOWER_LOG, "w", encoding="utf-8") as file:
+        try:
+            for line in control.log(run):
+                print(line, file=file, flush=True)
+                if (ours := own_part(line)) is not None:
+                    tell(ours)
+        except httpx.HTTPError as error:
+            print(f"the server is gone: {reason_of(error)}", file=file)
+
+
+@contextmanager
+def _on_ends(handler: Any) -> Iterator[None]:
+    """Deal with whatever asks this process to end in one way, for a while."""
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+        for number, own in zip(numbers, before, strict=True):
+            signal.signal(number, own)
 
 
-class _InterruptedError(Exception):
-    """A person stopped a run, which may have a number already."""
+def _stop(control: Control, results: Path, tell: Callable[[str], None]) -> None:
+    """Stop what writes into a folder; another interrupt must not leave it half done."""
+    with _on_ends(signal.SIG_IGN):
+        try:
+            run = run_writing_to(control, results)
+            if run is not None:
+                stop(control, run)
+        except httpx.HTTPError as error:
+            raise FederationError(
+                f"the run could not be stopped ({reason_of(error)}); restart the server"
+            ) from None
+        tell("The run is stopped. What it had reached is kept: go on with --resume.")
 
-    def __init__(self, run: str | None) -> None:
-        super().__init__(run)
-        self.run = run
+
+def _is_finished(results: Path) -> bool:
+    """Whether a run that has ended left a result; raises the error that it left instead."""
+    outcome = results / OUTCOME
+    if not outcome.exists():
+        return False
+    told = json.loads(outcome.read_text(encoding="utf-8"))
+    if "error" in told:
+        raise FederationError(told["message"])
+    return True
 
 
-def _stop(run: str | None, environment: dict[str, str], lock: Path) -> None:
-    """Have the server stop a run, and see it end; another interrupt must not leave it half done."""
-    if run is None:
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _unfinished(control: Control, number: int, log: Path) -> str:
+    """Why there is no result, in a sentence."""
+    is_stopped = False
     try:
-        command = [_program("flwr"), "stop", run, _CONNECTION]
-        subprocess.run(
-            command, env=environment, capture_output=True, timeout=_STOP_SECONDS, check=False
-        )
-        end = time.monotonic() + _STOP_SECONDS
-        while is_locked(lock) and time.monotonic() < end:
-            time.sleep(_STOP_PAUSE)
-    except subprocess.TimeoutExpired:
+        is_stopped = any(run.is_stopped for run in control.runs() if run.number == number)
+    except httpx.HTTPError:
         pass
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _raise_error(outcome: Path, log: Path, run: str | None) -> None:
-    if outcome.exists():
-        told = json.loads(outcome.read_text(encoding="utf-8"))
-        if "error" in told:
-            raise FederationError(told["message"])
-        return
-    if run is None:
-        raise FederationError(f"the run could not be started; is the server up? See {log}")
-    raise FederationError(
-        f"run {run} ended without a result; {log} says why. Go on from its checkpoint with --resume"
+    if is_stopped:
+        return f"run {number} was stopped. Go on from its transcript with --resume"
+    return (
+        f"run {number} ended without a result; {log} says why. Go on from its transcript with "
+        "--resume"
     )
-
-
-def _program(name: str) -> str:
-    return str(Path(sys.executable).with_name(name))

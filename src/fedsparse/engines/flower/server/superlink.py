@@ -18,17 +18,10 @@ from pathlib import Path
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-from flwr.proto.control_pb2 import RegisterNodeRequest
-from flwr.supercore.address import resolve_bind_address
-from flwr.supercore.control import ControlHttpClient
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.superlink import extensions
-from flwr.superlink.cli.flower_superlink import flower_superlink
-from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fedsparse.engines.flower import flower_internals
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.errors import OptionError
 
@@ -66,7 +59,7 @@ class Door:
         >>> Door("0.0.0.0", 8443).local_address
         '127.0.0.1:8443'
         """
-        return resolve_bind_address(f"{self.host}:{self.port}")
+        return flower_internals.local_address(self.host, self.port)
 
 
 class LocalControl:
@@ -96,12 +89,9 @@ class LocalControl:
 def run_superlink(folder: ServerFolder, door: Door) -> None:
     """Serve until interrupted."""
     prepare_environment(folder)
-    # The hook that Flower keeps for extensions; ours comes before everything else.
-    extensions.get_middleware = lambda: (Middleware(LocalControl),)
     if not door.is_insecure:
         threading.Thread(target=_register_sites, args=(folder, door), daemon=True).start()
-    sys.argv = ["flower-superlink", *_arguments(folder, door)]
-    flower_superlink()
+    flower_internals.run_superlink(_arguments(folder, door), LocalControl)
 
 
 def prepare_environment(folder: ServerFolder) -> None:
@@ -146,22 +136,17 @@ def _arguments(folder: ServerFolder, door: Door) -> list[str]:
 def _register_sites(folder: ServerFolder, door: Door) -> None:
     """Tell the SuperLink which keys may connect, as soon as it listens."""
     sites = {name: _public(path) for name, path in folder.sites().items()}
-    with ControlHttpClient.from_server_address(
-        door.local_address,
-        insecure=False,
-        root_certificates=str(folder.authority),
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr-cli")],
-    ) as client:
+    with flower_internals.Control(door.local_address, folder.authority) as control:
         for name, key in sites.items():
-            _register(client, name, key)
+            _register(control, name, key)
     log.info("%d sites may connect: %s", len(sites), ", ".join(sites) or "none")
 
 
-def _register(client: ControlHttpClient, name: str, key: bytes) -> None:
+def _register(control: flower_internals.Control, name: str, key: ec.EllipticCurvePublicKey) -> None:
     end = time.monotonic() + _START_SECONDS
     while True:
         try:
-            client.RegisterNode(RegisterNodeRequest(public_key=key, name=name))
+            control.register(name, key)
             return
         except httpx.TransportError:
             if time.monotonic() > end:
@@ -169,11 +154,11 @@ def _register(client: ControlHttpClient, name: str, key: bytes) -> None:
             time.sleep(_PAUSE)
 
 
-def _public(path: Path) -> bytes:
+def _public(path: Path) -> ec.EllipticCurvePublicKey:
     try:
         key = load_ssh_public_key(path.read_bytes())
     except ValueError:
         key = None
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise OptionError(f"{path} is not a site's public key; make it anew or remove it")
-    return public_key_to_bytes(key)
+    return key

@@ -3,15 +3,14 @@
 import logging
 import threading
 import time
-from contextlib import suppress
 from functools import partial
 
 import httpx
-from flwr.app import Error, Message
-from flwr.common.constant import ErrorCode
+from flwr.app import Message
 
+from fedsparse.engines.flower.flower_internals import LINE_ERRORS, reason_of, refusal_of
 from fedsparse.engines.flower.messages import content_of
-from fedsparse.engines.flower.sites.line import LINE_ERRORS, Access, Line, keys_of, open_line
+from fedsparse.engines.flower.sites.line import Access, Line, keys_of, open_line
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.errors import FederationError
 
@@ -48,10 +47,12 @@ def serve(
     """
     keys = keys_of(access)
     last_contact = time.monotonic()
+    has_connected = False
     pause = poll
     while not stop.is_set():
         try:
             with open_line(access, keys) as line:
+                has_connected = True
                 log.info("%s is connected to %s", site.name, access.address)
                 while not stop.is_set():
                     is_busy = line.answer(partial(_reply, site, line))
@@ -60,10 +61,7 @@ def serve(
                         stop.wait(poll)
         except LINE_ERRORS as error:
             _give_up_if_hopeless(site, access, error, time.monotonic() - last_contact, patience)
-            if _is_refusal(error):
-                log.warning("%s was not let in: %s; trying again", site.name, _UNKNOWN_OR_THERE)
-            else:
-                log.warning("%s lost the server (%s); trying again", site.name, _told(error))
+            log.warning("%s %s; trying again", site.name, _plight(access, error, has_connected))
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -71,9 +69,18 @@ def serve(
 def _reply(site: Site, line: Line, message: Message, payload: bytes | None) -> Message:
     if payload is None:
         reason = "this site answers fedsparse and nothing else"
-        return Message(Error(ErrorCode.LOAD_CLIENT_APP_EXCEPTION, reason), reply_to=message)
+        return refusal_of(message, reason)
     said = site.reply(payload, message.metadata.run_id, line.meter.take())
     return Message(content_of(said), reply_to=message)
+
+
+def _plight(access: Access, error: Exception, has_connected: bool) -> str:
+    """Why there is no line at the moment."""
+    if _is_refusal(error):
+        return f"was not let in: {_UNKNOWN_OR_THERE}"
+    if has_connected:
+        return f"lost the server ({reason_of(error)})"
+    return f"has not reached the server at {access.address} yet ({reason_of(error)})"
 
 
 def _give_up_if_hopeless(
@@ -83,29 +90,20 @@ def _give_up_if_hopeless(
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         raise FederationError(
             f"{access.address} is not the server that {access.authority} vouches for "
-            f"({_told(error)}); ask its administrator for the right folder"
+            f"({reason_of(error)}); ask its administrator for the right folder"
         ) from None
     if _is_refusal(error) and seconds > min(LONGEST_REFUSAL, patience):
         raise FederationError(
-            f"the server does not let {site.name} in ({_told(error)}); have its administrator "
+            f"the server does not let {site.name} in ({reason_of(error)}); have its administrator "
             f"register the key {access.key} and restart the server, or end another process that "
             "uses this key"
         ) from None
     if seconds > patience:
         raise FederationError(
-            f"{access.address} was not reached for {seconds:.0f} s ({_told(error)}); start the "
+            f"{access.address} was not reached for {seconds:.0f} s ({reason_of(error)}); start the "
             "server, or check address and network"
         ) from None
 
 
 def _is_refusal(error: Exception) -> bool:
     return isinstance(error, httpx.HTTPStatusError) and error.response.status_code < 500
-
-
-def _told(error: Exception) -> str:
-    """An error in one line."""
-    if isinstance(error, httpx.HTTPStatusError):
-        with suppress(ValueError, KeyError, TypeError, httpx.ResponseNotRead):
-            return str(error.response.json()["detail"])
-        return f"status {error.response.status_code}"
-    return " ".join(str(error).split()) or type(error).__name__

@@ -17,56 +17,14 @@ import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Message
-from flwr.app.message import remove_content_from_message
-from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL
-from flwr.common.serde import message_from_proto, message_to_proto
-from flwr.proto.fleet_pb2 import (
-    ActivateNodeRequest,
-    DeactivateNodeRequest,
-    PullMessagesRequest,
-    PushMessagesRequest,
-    RegisterNodeFleetRequest,
-    UnregisterNodeFleetRequest,
-)
-from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
-from flwr.proto.message_pb2 import ObjectTree
-from flwr.proto.node_pb2 import Node
-from flwr.supercore.heartbeat import HeartbeatSender
-from flwr.supercore.inflatable.inflatable_object import (
-    get_all_nested_objects,
-    get_object_tree,
-    no_object_id_recompute,
-)
-from flwr.supercore.inflatable.inflatable_protobuf_utils import (
-    make_confirm_message_received_fn_protobuf,
-    make_pull_object_fn_protobuf,
-    make_push_object_fn_protobuf,
-)
-from flwr.supercore.inflatable.inflatable_utils import (
-    ObjectPullError,
-    ObjectPushError,
-    pull_objects,
-    push_objects,
-)
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
-from flwr.supernode.fleet_http_client import FleetHttpClient
-from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
+from fedsparse.engines.flower.flower_internals import Fleet, KeyPair, Pulled, open_fleet
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, payload_in
 from fedsparse.engines.flower.sites.meter import SocketMeter
 from fedsparse.errors import OptionError
 
 log = logging.getLogger("fedsparse.federation")
 
-LINE_ERRORS = (httpx.HTTPError, ObjectPullError, ObjectPushError)
-"""What a line that is away or damaged raises."""
-
-KeyPair = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
-
-_OBJECT_SECONDS = 60.0
-_SHORT_PAUSE = 0.25
 _WORTH_FORGETTING = 4096
 
 
@@ -92,37 +50,13 @@ class Access:
 @contextmanager
 def open_line(access: Access, keys: KeyPair) -> Iterator["Line"]:
     """Connect, stay alive, and say goodbye."""
-    public = public_key_to_bytes(keys[1])
     meter = SocketMeter()
-    with FleetHttpClient.from_server_address(
-        access.address,
-        access.authority is None,
-        None if access.authority is None else str(access.authority),
-        interceptors=[
-            _ShortHeaders(),
-            RuntimeVersionHttpInterceptor(component_name="SuperNode"),
-            NodeAuthHttpInterceptor(*keys),
-            meter,
-        ],
-    ) as client:
-        if access.key is None:
-            with suppress(httpx.HTTPStatusError):  # it is registered since an earlier connection
-                client.RegisterNode(RegisterNodeFleetRequest(public_key=public))
-        activated = client.ActivateNode(
-            ActivateNodeRequest(public_key=public, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL)
-        )
-        line = Line(client, Node(node_id=activated.node_id), meter)
-        heart = HeartbeatSender(line.heartbeat)
-        heart.start()
+    with open_fleet(access.address, access.authority, keys, meter.count) as fleet:
+        line = Line(fleet, meter)
         try:
             yield line
         finally:
-            heart.stop()
             line.close()
-            with suppress(httpx.HTTPError):
-                client.DeactivateNode(DeactivateNodeRequest(node_id=activated.node_id))
-                if access.key is None:
-                    client.UnregisterNode(UnregisterNodeFleetRequest(node_id=activated.node_id))
 
 
 def keys_of(access: Access) -> KeyPair:
@@ -148,9 +82,8 @@ class Line:
         Counts what crosses its sockets.
     """
 
-    def __init__(self, client: FleetHttpClient, node: Node, meter: SocketMeter) -> None:
-        self._client = client
-        self._node = node
+    def __init__(self, fleet: Fleet, meter: SocketMeter) -> None:
+        self._fleet = fleet
         self.meter = meter
         self._pool = ThreadPoolExecutor(1)
         self._last: Message | None = None
@@ -160,11 +93,10 @@ class Line:
 
         ``reply_to`` makes a reply of a message and of the bytes it carries, None if not ours.
         """
-        pulled = self._client.PullMessages(PullMessagesRequest(node=self._node))
-        if not pulled.messages_list:
+        pulled = self._fleet.pull()
+        if pulled is None:
             return False
-        message = message_from_proto(pulled.messages_list[0])
-        payload = self._payload(message, pulled.message_object_trees[0])
+        message, payload = pulled.message, self._payload(pulled)
         if self._last is not None:
             self._pool.submit(self._confirm, self._last)  # a trip that nobody needs to wait for
         is_large = payload is not None and len(payload) > _WORTH_FORGETTING
@@ -172,44 +104,22 @@ class Line:
         began = time.monotonic()
         reply = reply_to(message, payload)
         try:
-            self._send(reply, time.monotonic() - began)
+            self._fleet.push(reply, time.monotonic() - began)
         except httpx.HTTPStatusError as error:
             if error.response.status_code >= 500 or error.response.status_code == 401:
                 raise
             log.warning("an answer came too late: the run is over")
         return True
 
-    def heartbeat(self) -> bool:
-        """Say that the site is alive."""
-        request = SendNodeHeartbeatRequest(
-            node=self._node, heartbeat_interval=HEARTBEAT_DEFAULT_INTERVAL
-        )
-        try:
-            return self._client.SendNodeHeartbeat(request).success
-        except httpx.HTTPError:
-            return False
-
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown(wait=False)
 
-    def _payload(self, message: Message, tree: ObjectTree) -> bytes | None:
-        """Our bytes of a message, None if it is not ours.
-
-        Flower keeps a message as a tree of objects; ours has one leaf, and only that is fetched.
-        """
-        leaf = tree
-        while len(leaf.children) == 1:
-            leaf = leaf.children[0]
-        if message.metadata.message_type != MESSAGE_TYPE or leaf.children:
+    def _payload(self, pulled: Pulled) -> bytes | None:
+        """Our bytes of a message, None if it is not ours."""
+        if pulled.message.metadata.message_type != MESSAGE_TYPE or pulled.leaf is None:
             return None
-        pull = make_pull_object_fn_protobuf(
-            self._client.PullObject, self._node, message.metadata.run_id
-        )
-        contents = pull_objects(
-            [leaf.object_id], pull, max_time=_OBJECT_SECONDS, initial_backoff=_SHORT_PAUSE
-        )
-        return payload_in(contents[leaf.object_id])
+        return payload_in(self._fleet.fetch(pulled.message, pulled.leaf))
 
     def _confirm(self, message: Message) -> None:
         """Have the server forget a large message.
@@ -218,39 +128,5 @@ class Line:
         we did not ask for. Small ones are forgotten with the run: a request each would double what
         they cost.
         """
-        confirm = make_confirm_message_received_fn_protobuf(
-            self._client.ConfirmMessageReceived, self._node, message.metadata.run_id
-        )
         with suppress(httpx.HTTPError):
-            confirm(message.metadata.message_id)
-
-    def _send(self, reply: Message, seconds: float) -> None:
-        reply.metadata.__dict__["_message_id"] = reply.object_id
-        with no_object_id_recompute():
-            accepted = self._client.PushMessages(
-                PushMessagesRequest(
-                    node=self._node,
-                    messages_list=[message_to_proto(remove_content_from_message(reply))],
-                    message_object_trees=[get_object_tree(reply)],
-                    clientapp_runtime_list=[seconds],
-                )
-            )
-            objects = get_all_nested_objects(reply)
-            push = make_push_object_fn_protobuf(
-                self._client.PushObject, self._node, reply.metadata.run_id, accepted.session_id
-            )
-            push_objects(
-                objects,
-                push,
-                object_ids_to_push=set(accepted.objects_to_push),
-                max_concurrent_pushes=len(objects),
-            )
-
-
-class _ShortHeaders:
-    """Interceptor that leaves out headers which say nothing here: each request repeats them."""
-
-    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
-        for name in ("accept", "accept-encoding", "connection", "user-agent"):
-            del context.request.headers[name]
-        return call_next(context)
+            self._fleet.confirm(message)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import httpx
-from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 
 _BYTES_ACKED_AND_RECEIVED = struct.Struct("=QQ")
 _OFFSET = 120
@@ -23,10 +22,10 @@ class Crossed(NamedTuple):
 
 
 class SocketMeter:
-    """Interceptor of Flower's client that adds up what each exchange took.
+    """Adds up what each exchange of a site with the server took.
 
-    Looks for messages that found none and signs of life do not count: they go on while nothing is
-    asked. Other systems than Linux do not tell; then nothing is known.
+    Idle polling does not count: looks for messages or content that found none, and signs of life.
+    It goes on while nothing is asked. Other systems than Linux do not tell; then nothing is known.
     """
 
     def __init__(self) -> None:
@@ -34,19 +33,18 @@ class SocketMeter:
         self._seen: WeakKeyDictionary[socket.socket, Crossed] = WeakKeyDictionary()
         self._total = Crossed(0, 0)
 
-    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
-        """Pass a request on, and read its socket's counters after the response."""
-        response = call_next(context)
+    def count(self, response: httpx.Response, is_idle: bool) -> None:
+        """Read the counters of the socket over which a response came."""
         own = response.extensions["network_stream"].get_extra_info("socket")
         now = _counters(own)
-        if now is not None:
-            with self._lock:
-                before = self._seen.get(own, Crossed(0, 0))
-                self._seen[own] = now
-                if not _is_idle(context.rpc_method, response):
-                    down, up = (after - first for after, first in zip(now, before, strict=True))
-                    self._total = Crossed(self._total.down + down, self._total.up + up)
-        return response
+        if now is None:
+            return
+        with self._lock:
+            before = self._seen.get(own, Crossed(0, 0))
+            self._seen[own] = now
+            if not is_idle:
+                down, up = (after - first for after, first in zip(now, before, strict=True))
+                self._total = Crossed(self._total.down + down, self._total.up + up)
 
     def take(self) -> Crossed | None:
         """What crossed since it was last taken; None where that is not known."""
@@ -68,8 +66,3 @@ def _counters(own: socket.socket) -> Crossed | None:
     except (OSError, struct.error):  # closed already, or an old kernel
         return None
     return Crossed(down, up)
-
-
-def _is_idle(method: str, response: httpx.Response) -> bool:
-    call = method.rpartition("/")[2]
-    return call == "SendNodeHeartbeat" or (call == "PullMessages" and not response.content)
