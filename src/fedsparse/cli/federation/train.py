@@ -22,8 +22,8 @@ from fedsparse.modelling.specification import FitSpecification
 def train(
     folder: Annotated[Path, typer.Argument(help="The server's folder.")] = Path(DEFAULT_FOLDER),
     *,
-    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     conduct: Conduct,
+    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),
