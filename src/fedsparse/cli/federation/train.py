@@ -25,8 +25,8 @@ from fedsparse.modelling.specification import FitSpecification
 def train(
     folder: Folder = DEFAULT_FOLDER,
     *,
-    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     conduct: Conduct,
+    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),

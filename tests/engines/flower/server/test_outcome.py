@@ -13,7 +13,7 @@ from fedsparse.engines.flower.server.training import Training
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
-from fedsparse.errors import CheckpointError, FederationError
+from fedsparse.errors import CheckpointError, FederationError, OptionError
 from fedsparse.models import FitSummary
 from fedsparse.requests import ColumnMoments
 from tests.engines.flower.grids import TARGET, Nodes, answering
@@ -42,7 +42,7 @@ def grid_of(names=NAMES, **others):
 
 def training_to(out, **options):
     return Training(
-        **{"sparsity": 2} | options, sites=3, min_sites=2, rounds=6, method="FedIterHT",
+        **{"sparsity": 2, "method": "FedIterHT"} | options, sites=3, min_sites=2, rounds=6,
         step_size=0.05, evaluate_every=1, round_seconds=0.3, longest_wait=1.0, out=str(out),
     )  # fmt: skip
 
@@ -102,8 +102,12 @@ def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"sparsity": 3}, "began with --sparsity 2 and cannot go on with 3; say the same as then"),
-        ({"drop": ("gene 4",)}, 'began with --drop \\[\\] and cannot go on with \\["gene 4"\\]'),
+        ({"sparsity": 3}, "began with --sparsity 2 and cannot go on with --sparsity 3; say"),
+        (
+            {"drop": ("gene 4",)},
+            'began with --drop \\[\\] and cannot go on with --drop \\["gene 4"',
+        ),
+        ({"l2": 0.5}, r"began without --l2 and cannot go on with --l2 0\.5"),
     ],
 )
 def test_other_options_are_told_when_a_run_is_resumed(interrupted, changes, told):
@@ -153,3 +157,34 @@ def test_a_run_resumed_after_its_last_round_was_learnt_from_all(tmp_path):
     train(grid_of(), training_to(tmp_path))
     train(grid_of(), training_to(tmp_path, resume=True))
     assert "learnt from 3 sites (60 rows)" in (tmp_path / "report.html").read_text()
+
+
+def test_an_option_of_the_beginning_must_be_said_again(tmp_path):
+    train(grid_of(), training_to(tmp_path, l2=0.5))
+    with pytest.raises(
+        CheckpointError, match=r"began with --l2 0\.5 and cannot go on without --l2"
+    ):
+        train(grid_of(), training_to(tmp_path, resume=True))
+
+
+def test_a_method_of_ones_own_trains_over_a_network(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import fedsparse\n\nclass Own(fedsparse.FedIterHT):\n    pass\n"
+    )
+    ours = train(grid_of(), training_to(tmp_path / "ours"))
+    own = train(grid_of(), training_to(tmp_path / "own", method=f"{tmp_path}/mine.py:Own"))
+    assert own.coefficients.tobytes() == ours.coefficients.tobytes()
+    assert FitSummary.load(tmp_path / "own" / "fit.json").settings["method"] == "Own of mine.py"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"sparsity": "cv"}, "give --sparsity a number"),
+        ({"sparsity": 2, "held_out": "all"}, "--held-out cannot be had over a network yet"),
+        ({"sparsity": 2, "stability": 5}, "--stability cannot be had over a network yet"),
+    ],
+)
+def test_what_needs_all_rows_in_one_place_is_refused(options, told):
+    with pytest.raises(OptionError, match=told):
+        Training(sites=3, **options)
