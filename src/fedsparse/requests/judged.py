@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.clients import Clients
+from fedsparse.clients.base import by_class
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.stacks import DenseStack
 
@@ -39,11 +40,15 @@ class Judge(Request):
         """Sums of each client; see `judged`."""
         found = []
         for place in which:
-            rows, columns = clients.rows_of(int(place))
-            scores = np.asarray(rows @ (self.x if columns is None else self.x[columns]))
             targets = clients.targets_of(int(place))[:, 0]
+            scores = self._scores(clients, int(place))
             found.append(judged(targets, scores, is_numbers=clients.classes is None))
         return stacked(found)
+
+    def _scores(self, clients: Clients, client: int) -> FloatArray:
+        if self.x.ndim == 1:
+            return clients.scores(self.x, client)
+        return np.column_stack([clients.scores(column, client) for column in by_class(self.x)])
 
 
 def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict[str, FloatArray]:
