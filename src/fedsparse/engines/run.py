@@ -1,11 +1,13 @@
 """Run an algorithm on clients: ask, update, record, until the rounds are done."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -217,6 +219,15 @@ def _check_algorithm(algorithm: object) -> None:
 def _check_options(**counts: int) -> None:
     for name, value in counts.items():
         check_count(name, value)
+
+
+def _frames_to_the_caller() -> int:
+    """How far up the first line outside this package is, whatever held the conversation."""
+    package, level = __name__.partition(".")[0], 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class _Saver:
@@ -456,7 +467,7 @@ class _Course:
     def _warn(self, what: str) -> None:
         advice = self._algorithm.divergence_advice()
         message = f"{type(self._algorithm).__name__} {what} {advice}"
-        warnings.warn(message, DivergenceWarning, stacklevel=2)
+        warnings.warn(message, DivergenceWarning, stacklevel=_frames_to_the_caller())
 
     def _participants(self, state: State) -> Int64Array:
         """Places of the clients that take part in the coming round."""
