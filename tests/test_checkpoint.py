@@ -14,8 +14,8 @@ import pytest
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse import checkpoint as checkpoints
-from fedsparse.answers import Answers
+from fedsparse.engines import checkpoint as checkpoints
+from fedsparse.requests import Answers
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 TAU = 5
@@ -129,7 +129,6 @@ class TestResume:
     @pytest.mark.parametrize(
         ("owner", "method"),
         [
-            (Answers, "encoded_bytes"),
             (Answers, "is_finite"),
             (Answers, "mean"),
             (fs.LocalSteps, "encoded_bytes"),

@@ -75,7 +75,7 @@ class Clients(ABC):
 
     @abstractmethod
     def scores(self, x: FloatArray, client: int) -> FloatArray:
-        """z·x of every row of a client, for losses with one score a row."""
+        """z·x of every row of a client, for a vector x: one score a row, or that of one class."""
 
     @abstractmethod
     def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array | None]:

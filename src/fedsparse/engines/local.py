@@ -138,9 +138,10 @@ class Prepared:
             own = own[np.isin(self.places, ask.which)]
         if self.clients is None or own.size == 0:
             return Answers({}, 0.0, 0, 0)
-        fields = ask.request.answer(self.clients, own)
         weights = weights_of(ask.weights, self.masses[own], self.places[own])
-        return Answers.of(fields, weights, seconds=time.perf_counter() - began)
+        with np.errstate(all="ignore"):  # who asked looks for what is not finite
+            fields = ask.request.answer(self.clients, own)
+            return Answers.of(fields, weights, seconds=time.perf_counter() - began)
 
 
 def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:

@@ -1,11 +1,13 @@
 """Run an algorithm on clients: ask, update, record, until the rounds are done."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
@@ -219,6 +221,15 @@ def _check_options(**counts: int) -> None:
         check_count(name, value)
 
 
+def _frames_to_the_caller() -> int:
+    """How far up the first line outside this package is, whatever held the conversation."""
+    package, level = __name__.partition(".")[0], 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class _Saver:
     """Where and how often a run is saved."""
 
@@ -267,6 +278,7 @@ class _Course:
         self._check_participation()
         self._diverged = False
         self._request: Request | None = None
+        self._is_objective_extra = False
         start = algorithm.start(engine.shape, seed, engine.lens.loss)
         loaded = saver.load(rounds) if saver else None
         self._reached = Reached(start, start) if loaded is None else loaded
@@ -289,11 +301,13 @@ class _Course:
         which = request.asked(taking_part)
         is_everyone = which.size == self._everyone.size
         beside: tuple[Ask, ...] = ()
+        self._is_objective_extra = False
         if self._is_due(state) and request.is_round:
             telling = request.telling_objective() if is_everyone else None
             if telling is None:
                 beside = (self._evaluate(),)
             else:
+                self._is_objective_extra = telling is not request
                 request = telling
         self._request = request
         weights = self._algorithm.weights
@@ -333,7 +347,7 @@ class _Course:
             reached.evaluated,
             reached.records,
             reached.bytes_down + answers.asked * request.encoded_bytes(),
-            reached.bytes_up + answers.bytes_up,
+            reached.bytes_up + answers.bytes_up - self._bytes_of_objectives(answers),
             reached.seconds + seconds + time.perf_counter() - began,
             reached.absent + answers.absent,
         )
@@ -371,6 +385,10 @@ class _Course:
         if self._saver:
             self._saver.save(self._reached)
 
+    def _bytes_of_objectives(self, answers: Answers) -> int:
+        """Bytes of f_i(x_t) that only the history asked for: watching a run is not its cost."""
+        return 8 * answers.count if self._is_objective_extra else 0
+
     def _evaluate(self) -> Ask:
         return self._engine.ask(Evaluate(self._reached.state.x), self._algorithm.weights)
 
@@ -383,22 +401,21 @@ class _Course:
     def _record(self, objective: float) -> None:
         """Write a line of history for the state."""
         reached = self._reached
+        totals = (reached.bytes_down, reached.bytes_up, reached.seconds, reached.absent)
+        # What was asked before the first round is part of what leads to x_1: x_0 costs nothing.
+        led_here = totals if reached.records else (0, 0, 0.0, 0)
         if not reached.records and not np.isfinite(objective):
             raise DataError(
                 "f is not finite even at the start: the targets, or the x to start at, are too "
                 "large; rescale them"
             )
         record = Record(
-            round=reached.state.round,
-            iterations=reached.state.iterations,
-            objective=objective,
-            nonzeros=int(np.count_nonzero(reached.state.x)),
-            bytes_down=reached.bytes_down,
-            bytes_up=reached.bytes_up,
-            seconds=reached.seconds,
-            absent=reached.absent,
+            reached.state.round,
+            reached.state.iterations,
+            objective,
+            int(np.count_nonzero(reached.state.x)),
+            *led_here,
         )
-        totals = (reached.bytes_down, reached.bytes_up, reached.seconds, reached.absent)
         records = [*reached.records, record]
         self._reached = Reached(reached.state, reached.state, records, *totals)
         if self._on_round:
@@ -450,7 +467,7 @@ class _Course:
     def _warn(self, what: str) -> None:
         advice = self._algorithm.divergence_advice()
         message = f"{type(self._algorithm).__name__} {what} {advice}"
-        warnings.warn(message, DivergenceWarning, stacklevel=2)
+        warnings.warn(message, DivergenceWarning, stacklevel=_frames_to_the_caller())
 
     def _participants(self, state: State) -> Int64Array:
         """Places of the clients that take part in the coming round."""

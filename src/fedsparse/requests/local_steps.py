@@ -55,7 +55,7 @@ class LocalSteps(Request):
 
     def telling_objective(self) -> "LocalSteps":
         """The same steps, f_i(x_t) coming with the first of them."""
-        return replace(self, with_objective=True)
+        return self if self.with_objective else replace(self, with_objective=True)
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, and the snapshot where it is another vector."""
