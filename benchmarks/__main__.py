@@ -6,7 +6,7 @@ benchmarks federation`` needs Flower and starts servers.
 
 import sys
 
-from benchmarks import clients, genes, growth, messages, speed, startup, wide
+from benchmarks import clients, genes, growth, messages, reading, speed, startup, wide
 
 BENCHMARKS = {
     "speed": speed.main,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "startup": startup.main,
     "genes": genes.main,
     "wide": wide.main,
+    "reading": reading.main,
 }
 
 
