@@ -44,6 +44,17 @@ class TestText:
         path = written(tmp_path, PATIENTS.write_csv(separator=separator), name)
         assert read_table(path).equals(PATIENTS)
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_long_files_are_read_piece_by_piece(self, tmp_path, monkeypatch, end):
+        monkeypatch.setattr("fedsparse.tables.text._BLOCK", 10)
+        frame = PATIENTS.with_columns(age=pl.Series([*range(11), None]))
+        path = written(tmp_path, frame.write_csv().replace("\n", end))
+        assert read_table(path).equals(frame)
+
+    def test_quotation_marks_around_names_change_nothing(self, tmp_path):
+        path = written(tmp_path, '"age","dose, in mg"\n61,0.5\n47, 2\n')
+        assert read_table(path).rows() == [(61, 0.5), (47, 2.0)]
+
     def test_commas_in_names_do_not_mislead(self, tmp_path):
         path = written(tmp_path, "age, at entry, in years;ward, now\n61;ear\n47;eye\n")
         assert read_table(path).columns == ["age, at entry, in years", "ward, now"]

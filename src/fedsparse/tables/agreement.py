@@ -152,8 +152,8 @@ def row_findings(descriptions: Sequence[SiteDescription], minimum_rows: int) -> 
 
     Examples
     --------
-    >>> bari = SiteDescription(site="Bari", rows=9, columns=())
-    >>> cork = SiteDescription(site="Cork", rows=3, columns=())
+    >>> bari = SiteDescription(site="Bari", rows=9)
+    >>> cork = SiteDescription(site="Cork", rows=3)
     >>> print(row_findings([bari, cork], 5)[0].sentence)
     Cork has 3 rows, fewer than 5; leave it out, or lower the bound with --minimum-rows 3
     """
@@ -181,7 +181,7 @@ def lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
 
     Examples
     --------
-    >>> print(lacking_targets([SiteDescription(site="Bari", rows=9, columns=())])[0].sentence)
+    >>> print(lacking_targets([SiteDescription(site="Bari", rows=9)])[0].sentence)
     no target is described by "Bari"; name it with --target
     """
     lacking = [site.site for site in descriptions if site.target is None]
@@ -195,7 +195,7 @@ def name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
 
     Examples
     --------
-    >>> name_clashes([SiteDescription(site="Bari", rows=9, columns=())])
+    >>> name_clashes([SiteDescription(site="Bari", rows=9)])
     []
     """
     counts = Counter(site.site for site in descriptions)
@@ -206,7 +206,7 @@ def name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
 def _drop_findings(descriptions: Sequence[SiteDescription], roles: Roles) -> list[Finding]:
     """A column to drop that no site has is a slip of the pen."""
     dropped = {name for site in descriptions for name in site.dropped}
-    present = [column.name for column in descriptions[0].columns]
+    present = descriptions[0].names
     found = []
     for name in roles.drop:
         if name not in dropped:

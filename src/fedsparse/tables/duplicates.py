@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fedsparse.arrays import AnyArray
 from fedsparse.tables.findings import Finding, counted, listed, warning
 from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.survey import Table
@@ -38,10 +39,11 @@ def duplicate_findings(tables: Sequence[Table], columns: Sequence[MergedColumn])
 
 
 def _traits(column: MergedColumn) -> object:
-    return tuple(
-        (part.kind, part.missing, part.numbers, tuple((part.levels or {}).items()))
-        for part in column.parts.values()
-    )
+    own = column.numbers
+    arrays: list[AnyArray] = [column.missing_at]
+    arrays += [] if own is None else [own.totals, own.constants, own.numbering, own.gapless]
+    levels = tuple(tuple(levels.items()) for levels in column.levels_at)
+    return column.kind, levels, tuple(array.tobytes() for array in arrays)
 
 
 def _equal_groups(tables: Sequence[Table], alike: list[MergedColumn]) -> list[list[str]]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.tables.columns import EncodedColumn
 from fedsparse.tables.rows import encode_features, encode_labels, encode_numbers
+from fedsparse.tables.values import Sheet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,7 +62,7 @@ class Encoding(BaseModel):
             counts[column.kind] = counts.get(column.kind, 0) + 1
         return counts | {reason: len(names) for reason, names in self.left_out.items()}
 
-    def features(self, frame: "pl.DataFrame", where: str) -> FloatArray:
+    def features(self, frame: "pl.DataFrame | Sheet", where: str) -> FloatArray:
         """Encode the rows of a table; columns that the encoding does not use do not matter.
 
         Parameters
@@ -83,7 +84,7 @@ class Encoding(BaseModel):
         """
         return encode_features(frame, self.columns, where)
 
-    def targets(self, frame: "pl.DataFrame", where: str) -> AnyArray:
+    def targets(self, frame: "pl.DataFrame | Sheet", where: str) -> AnyArray:
         """Encode the target column of a table.
 
         Returns

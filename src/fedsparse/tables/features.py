@@ -28,9 +28,8 @@ def column_findings(columns: Sequence[MergedColumn], roles: Roles, impute: Imput
 
     Examples
     --------
-    >>> from fedsparse.tables.description import ColumnDescription
-    >>> part = ColumnDescription(name="admitted", kind="date", missing=0)
-    >>> columns = [MergedColumn("admitted", "date", {"Bari": part})]
+    >>> import numpy as np
+    >>> columns = [MergedColumn("admitted", "date", ("Bari",), np.array([0]))]
     >>> print(column_findings(columns, Roles(target="relapse"), None)[0].sentence)
     left out (dates): "admitted"; to use one, turn it into a number, such as days since a day
     """
@@ -81,7 +80,8 @@ def encoded(column: MergedColumn, impute: Impute) -> EncodedColumn:
 
     Examples
     --------
-    >>> encoded(MergedColumn("age", "number", {}), None)
+    >>> import numpy as np
+    >>> encoded(MergedColumn("age", "number", ("Bari",), np.array([0])), None)
     EncodedColumn(name='age', kind='number', levels=(), fill=None)
     """
     kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"
@@ -126,7 +126,7 @@ def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Find
 
 
 def _missing_text(column: MergedColumn) -> str:
-    if len(column.parts) == 1:
+    if len(column.sites) == 1:
         return f'"{column.name}" {column.missing:,}'
     sites = [f"{site} {count:,}" for site, count in column.missing_by_site[:3]]
     others = len(column.missing_by_site) - len(sites)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from fedsparse.tables.findings import Finding, listed, warning
 from fedsparse.tables.kinds import FEWEST_IDENTIFIERS
 from fedsparse.tables.merging import MergedColumn
@@ -16,12 +18,13 @@ def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
 
     Examples
     --------
-    >>> from fedsparse.tables.description import ColumnDescription, NumberSummary
-    >>> numbers = NumberSummary(
-    ...     count=30, total=465.0, whole=True, numbering=True, gapless=True
-    ... )
-    >>> part = ColumnDescription(name="case", kind="number", missing=0, numbers=numbers)
-    >>> print(telltale_findings([MergedColumn("case", "number", {"Bari": part})])[0].sentence)
+    >>> import polars as pl
+    >>> from fedsparse.tables.description import describe
+    >>> from fedsparse.tables.merging import merge
+    >>> from fedsparse.tables.roles import Roles
+    >>> frame = pl.DataFrame({"case": range(30), "relapse": [0, 1] * 15})
+    >>> columns, _ = merge([describe(frame, "Bari", Roles(target="relapse"))])
+    >>> print(telltale_findings(columns)[0].sentence)
     whole numbers that all differ and look like a numbering of rows: "case"; drop them with --drop
     if they are
     """
@@ -47,22 +50,19 @@ def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
 
 def _is_numbering(column: MergedColumn) -> bool:
     numbers = column.numbers
-    if column.kind != "number" or not all(summary.numbering for summary in numbers):
+    if numbers is None or not numbers.numbering.all():
         return False
-    total = sum(summary.count for summary in numbers)
+    total = int(numbers.counts.sum())
     if total < FEWEST_IDENTIFIERS:
         return False
     # Rows numbered from 0 or 1 whose sites take turns have gaps at each site, but add up.
-    adds_up = 2 * sum(summary.total for summary in numbers) in (
-        total * (total - 1), total * (total + 1),
-    )  # fmt: skip
-    has_no_gaps = all(summary.gapless for summary in numbers)
-    return adds_up or has_no_gaps or _NAME.search(column.name) is not None
+    adds_up = 2 * sum(numbers.totals.tolist()) in (total * (total - 1), total * (total + 1))
+    return adds_up or bool(numbers.gapless.all()) or _NAME.search(column.name) is not None
 
 
 def _marks_sites(column: MergedColumn) -> bool:
-    if len(column.parts) == 1:
+    if len(column.sites) == 1:
         return False
-    if column.kind == "category":
-        return all(len(part.levels or {}) <= 1 for part in column.parts.values())
-    return all(summary.constant is not None for summary in column.numbers)
+    if column.numbers is not None:
+        return not np.isnan(column.numbers.constants).any()
+    return all(len(levels) <= 1 for levels in column.levels_at)

@@ -156,7 +156,6 @@ def _descriptions(targets: FloatArray, sites: AnyArray, task: Task) -> tuple[Sit
         SiteDescription(
             site=str(name),
             rows=own.size,
-            columns=(),
             target=describe_target(pl.Series("target", own), task),
         )
         for name, own in zip(names, np.split(ordered, np.cumsum(counts)[:-1]), strict=True)

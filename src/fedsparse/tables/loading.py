@@ -18,7 +18,7 @@ from fedsparse.tables.libsvm import SparseTables, read_libsvm
 from fedsparse.tables.numbered import NumberedEncoding
 from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
-from fedsparse.tables.survey import Survey, site_array, survey
+from fedsparse.tables.survey import Survey, Table, site_array, survey
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,20 +131,32 @@ def load_tables(
 def _dense(found: Survey, source: str) -> Loaded:
     encoding = found.agreement.encoding
     assert encoding is not None  # or an error would have been found
-    features = [encoding.features(table.frame, table.where) for table in found.tables]
-    targets = [encoding.targets(table.frame, table.where) for table in found.tables]
-    sites = [site_array(table) for table in found.tables]
-    arrays = [
-        part[0] if len(part) == 1 else np.concatenate(part) for part in (features, targets, sites)
-    ]
+    sites = np.concatenate([site_array(table) for table in found.tables])
+    targets = np.concatenate([encoding.targets(own.frame, own.where) for own in found.tables])
+    features = _features(found.tables, encoding)
     return Loaded(
-        features=arrays[0],
-        targets=arrays[1],
-        sites=arrays[2],
+        features=features,
+        targets=targets,
+        sites=sites,
         encoding=encoding,
         source=source,
-        fingerprint=_fingerprint(encoding.feature_names, [arrays[0], arrays[1]], arrays[2]),
+        fingerprint=_fingerprint(encoding.feature_names, [features, targets], sites),
     )
+
+
+def _features(tables: list[Table], encoding: Encoding) -> FloatArray:
+    """The features of all tables, each of which is let go once it is encoded."""
+    if len(tables) == 1:
+        table = tables.pop()
+        return encoding.features(table.frame, table.where)
+    rows = sum(table.frame.height for table in tables)
+    features = np.empty((rows, len(encoding.feature_names)))
+    while tables:
+        table = tables.pop()
+        first = rows - table.frame.height
+        features[first:rows] = encoding.features(table.frame, table.where)
+        rows = first
+    return features
 
 
 def _sparse(tables: SparseTables, source: str) -> Loaded:

@@ -14,7 +14,7 @@ def look_alike_findings(
 
     Examples
     --------
-    >>> sites = [SiteDescription(site=name, rows=9, columns=()) for name in ("Bari", "bari")]
+    >>> sites = [SiteDescription(site=name, rows=9) for name in ("Bari", "bari")]
     >>> print(look_alike_findings(sites, [])[0].sentence)
     sites "Bari" (9 rows) and "bari" (9 rows) differ only in case or blanks; if they are one, write
     them alike
@@ -24,14 +24,13 @@ def look_alike_findings(
         for names in _alike({site.site: site.rows for site in descriptions})
     ]
     for column in columns:
-        counts = _level_counts(column)
         found += [
             warning(
                 f'column "{column.name}" has the levels {names}, which differ only in case or '
                 "blanks; if they are one, write them alike",
                 column.name,
             )
-            for names in _alike(counts)
+            for names in _alike(column.counts)
         ]
     return found
 
@@ -56,11 +55,3 @@ def _alike(counts: Mapping[str, int]) -> list[str]:
         for names in groups.values()
         if len(names) > 1
     ]
-
-
-def _level_counts(column: MergedColumn) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for part in column.parts.values():
-        for level, count in (part.levels or {}).items():
-            counts[level] = counts.get(level, 0) + count
-    return counts

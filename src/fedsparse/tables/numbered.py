@@ -130,7 +130,7 @@ def negotiate_numbered(
     >>> from fedsparse.tables.description import describe_target
     >>> import polars as pl
     >>> target = describe_target(pl.Series([0.5, 1.5, 2.0]), "auto")
-    >>> bari = SiteDescription(site="Bari", rows=9, columns=(), target=target)
+    >>> bari = SiteDescription(site="Bari", rows=9, target=target)
     >>> ends = [NumberedFeatures(end=3, has_zero=False), NumberedFeatures(end=9, has_zero=False)]
     >>> negotiate_numbered([bari], ends, Roles(), "auto", 5)[0].width
     8

@@ -2,13 +2,14 @@
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedsparse.errors import DataError
 from fedsparse.tables.findings import nearest
-from fedsparse.tables.text import read_text_table, typed
+from fedsparse.tables.text import read_text, typed
+from fedsparse.tables.values import Sheet, as_frame, as_sheet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +47,33 @@ def read_table(path: str | os.PathLike[str]) -> "pl.DataFrame":
     >>> read_table(path).rows()
     [(61, 'surgery'), (47, None)]
     """
-    file = Path(path)
+    table = _read(Path(path))
+    return as_frame(table) if isinstance(table, Sheet) else table
+
+
+def read_sheet(path: str | os.PathLike[str], apart: Collection[str]) -> Sheet:
+    r"""Read a table as `read_table` does, but with its numbers in one array.
+
+    Parameters
+    ----------
+    path
+        The file.
+    apart
+        Columns whose values stand for labels; see `as_sheet`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "bari.csv"
+    >>> _ = path.write_text("age,ward\n61,surgery\n47,NA\n")
+    >>> read_sheet(path, apart=()).numbers.tolist()
+    [[61.0], [47.0]]
+    """
+    table = _read(Path(path))
+    return table if isinstance(table, Sheet) else as_sheet(table, apart)
+
+
+def _read(file: Path) -> "pl.DataFrame | Sheet":
     check_exists(file)
     if suffix_of(file) not in TEXT + BINARY:
         raise DataError(
@@ -57,12 +84,11 @@ def read_table(path: str | os.PathLike[str]) -> "pl.DataFrame":
     reader = _binary_reader(beginning)
     if reader is not None:
         frame = _read_binary(file, reader)
-    elif suffix_of(file) in TEXT:
-        frame = read_text_table(file)
-    else:
-        raise _damaged(file)
-    _refuse_nested(frame, file)
-    return typed(frame)
+        _refuse_nested(frame, file)
+        return typed(frame)
+    if suffix_of(file) in TEXT:
+        return read_text(file)
+    raise _damaged(file)
 
 
 def check_exists(file: Path) -> None:

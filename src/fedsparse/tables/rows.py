@@ -10,7 +10,7 @@ from fedsparse.errors import DataError
 from fedsparse.tables.cells import LARGEST, number_fault
 from fedsparse.tables.columns import EncodedColumn
 from fedsparse.tables.findings import ROW_COUNT, listed, nearest, shown
-from fedsparse.tables.values import labels, number_matrix
+from fedsparse.tables.values import Sheet, labels, number_matrix, number_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,7 @@ _TARGET_ADVICE = "fill it or remove the row"
 
 
 def encode_features(
-    frame: "pl.DataFrame", columns: Sequence[EncodedColumn], where: str
+    frame: "pl.DataFrame | Sheet", columns: Sequence[EncodedColumn], where: str
 ) -> FloatArray:
     """Numbers as they are, each level of a category as an indicator; see `Encoding.features`."""
     _check_present(frame, [column.name for column in columns], where)
@@ -39,7 +39,7 @@ def encode_features(
     return features
 
 
-def encode_numbers(frame: "pl.DataFrame", name: str, where: str) -> FloatArray:
+def encode_numbers(frame: "pl.DataFrame | Sheet", name: str, where: str) -> FloatArray:
     """A column of numbers none of which may be missing; see `Encoding.targets`."""
     _check_present(frame, [name], where)
     numbers = _numbers(frame, [name], where)[:, 0]
@@ -48,7 +48,7 @@ def encode_numbers(frame: "pl.DataFrame", name: str, where: str) -> FloatArray:
 
 
 def encode_labels(
-    frame: "pl.DataFrame", name: str, classes: tuple[str, ...], where: str
+    frame: "pl.DataFrame | Sheet", name: str, classes: tuple[str, ...], where: str
 ) -> Int64Array:
     """The place of each label among the classes; see `Encoding.targets`."""
     _check_present(frame, [name], where)
@@ -57,7 +57,7 @@ def encode_labels(
     return codes
 
 
-def _check_present(frame: "pl.DataFrame", names: list[str], where: str) -> None:
+def _check_present(frame: "pl.DataFrame | Sheet", names: list[str], where: str) -> None:
     present = set(frame.columns)
     absent = [name for name in names if name not in present]
     if not absent:
@@ -67,9 +67,14 @@ def _check_present(frame: "pl.DataFrame", names: list[str], where: str) -> None:
     raise DataError(f"{where} has no column {listed(absent)}{hint}; add what is missing or rename")
 
 
-def _filled_numbers(frame: "pl.DataFrame", columns: list[EncodedColumn], where: str) -> FloatArray:
+def _filled_numbers(
+    frame: "pl.DataFrame | Sheet", columns: list[EncodedColumn], where: str
+) -> FloatArray:
     numbers = _numbers(frame, [column.name for column in columns], where)
     is_missing = np.isnan(numbers)
+    if not is_missing.any():
+        return numbers
+    numbers = numbers.copy()
     for place in np.flatnonzero(is_missing.any(axis=0)):
         column = columns[place]
         if column.fill is None:
@@ -79,9 +84,10 @@ def _filled_numbers(frame: "pl.DataFrame", columns: list[EncodedColumn], where: 
     return numbers
 
 
-def _numbers(frame: "pl.DataFrame", names: list[str], where: str) -> FloatArray:
+def _numbers(frame: "pl.DataFrame | Sheet", names: list[str], where: str) -> FloatArray:
+    numeric = frozenset(number_names(frame))
     for name in names:
-        fault = number_fault(frame.get_column(name))
+        fault = None if name in numeric else number_fault(frame.get_column(name))
         if fault is not None:
             raise DataError(f"{where}: {fault}; mend it")
     numbers = number_matrix(frame, names)

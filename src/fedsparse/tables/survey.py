@@ -4,6 +4,7 @@ Loading raises the first problem that a survey finds; inspecting shows all of th
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +18,15 @@ from fedsparse.tables.cells import Task, cell_findings, missing_findings
 from fedsparse.tables.description import SiteDescription, summarize
 from fedsparse.tables.features import Impute
 from fedsparse.tables.findings import Finding, error
-from fedsparse.tables.reading import read_table
+from fedsparse.tables.reading import read_sheet
 from fedsparse.tables.roles import Roles
 from fedsparse.tables.sources import site_names
-from fedsparse.tables.values import labels
+from fedsparse.tables.values import Sheet, labels
 
 if TYPE_CHECKING:
     import polars as pl
+
+_READERS = 2  # files at a time: one is converted while another is copied from the disk
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Table:
     """
 
     where: str
-    frame: "pl.DataFrame"
+    frame: Sheet
     sites: "pl.Series"
 
 
@@ -52,7 +55,8 @@ class Survey:
     Attributes
     ----------
     tables
-        The files that could be read.
+        The files that could be read. Who needs them no more may take them out one by one: all of
+        them encoded beside all of them read would be twice the memory.
     descriptions
         One per site, without the columns that cannot be described.
     agreement
@@ -63,7 +67,7 @@ class Survey:
         All there is to say.
     """
 
-    tables: tuple[Table, ...]
+    tables: list[Table]
     descriptions: tuple[SiteDescription, ...]
     agreement: Agreement
     unusable: tuple[str, ...]
@@ -96,7 +100,7 @@ def survey(
     agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
     if tables:
         findings += agreement.findings
-    return Survey(tuple(tables), descriptions, agreement, unusable, tuple(findings))
+    return Survey(tables, descriptions, agreement, unusable, tuple(findings))
 
 
 def site_array(table: Table) -> AnyArray:
@@ -105,7 +109,9 @@ def site_array(table: Table) -> AnyArray:
     Examples
     --------
     >>> import polars as pl
-    >>> site_array(Table("all.csv", pl.DataFrame({"age": [61]}), pl.Series(["Bari"]))).tolist()
+    >>> from fedsparse.tables.values import as_sheet
+    >>> sheet = as_sheet(pl.DataFrame({"age": [61]}), apart=())
+    >>> site_array(Table("all.csv", sheet, pl.Series(["Bari"]))).tolist()
     ['Bari']
     """
     return np.array(table.sites.to_list(), dtype=np.str_)
@@ -114,19 +120,27 @@ def site_array(table: Table) -> AnyArray:
 def _read(files: Sequence[Path], roles: Roles) -> tuple[list[Table], list[Finding]]:
     tables: list[Table] = []
     findings: list[Finding] = []
-    for file, site in zip(files, site_names(files), strict=True):
-        try:
-            frame = read_table(file)
-        except DataError as problem:
-            findings.append(error(str(problem)))
-            continue
-        sites = _sites(frame, roles, site)
-        findings += missing_findings(sites, f'{file.name}: the site "{roles.site}"')
-        tables.append(Table(file.name, frame, sites))
+    apart = [name for name in (roles.target, roles.site, *roles.categories) if name is not None]
+    with ThreadPoolExecutor(_READERS) as readers:
+        sheets = readers.map(lambda file: _sheet_or_problem(file, apart), files)
+        for file, site, sheet in zip(files, site_names(files), sheets, strict=True):
+            if isinstance(sheet, DataError):
+                findings.append(error(str(sheet)))
+                continue
+            sites = _sites(sheet, roles, site)
+            findings += missing_findings(sites, f'{file.name}: the site "{roles.site}"')
+            tables.append(Table(file.name, sheet, sites))
     return tables, findings
 
 
-def _sites(frame: "pl.DataFrame", roles: Roles, site: str) -> "pl.Series":
+def _sheet_or_problem(file: Path, apart: Sequence[str]) -> Sheet | DataError:
+    try:
+        return read_sheet(file, apart)
+    except DataError as problem:
+        return problem
+
+
+def _sites(frame: Sheet, roles: Roles, site: str) -> "pl.Series":
     import polars as pl
 
     if roles.site is not None and roles.site in frame.columns:
@@ -138,13 +152,13 @@ def _names(tables: Sequence[Table]) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name in table.frame.columns))
 
 
-def _by_site(table: Table) -> Iterator[tuple[str, "pl.DataFrame"]]:
+def _by_site(table: Table) -> Iterator[tuple[str, Sheet]]:
     for site in table.sites.drop_nulls().unique().sort():
-        yield site, table.frame.filter(table.sites == site)
+        yield site, table.frame.of_rows((table.sites == site).fill_null(False).to_numpy())
 
 
 def _describe(
-    frame: "pl.DataFrame", site: str, roles: Roles, task: Task, unusable: tuple[str, ...]
+    frame: Sheet, site: str, roles: Roles, task: Task, unusable: tuple[str, ...]
 ) -> SiteDescription:
     """Describe what can be described; columns named by an error would only cause more of them."""
     usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})

@@ -38,7 +38,6 @@ def decide_target(descriptions: Sequence[SiteDescription], task: Task) -> Target
     ...     SiteDescription(
     ...         site=site,
     ...         rows=6,
-    ...         columns=(),
     ...         target=TargetDescription(kind="label", labels=labels),
     ...     )
     ...     for site, labels in (("Bari", no), ("Cork", both))

@@ -1,7 +1,8 @@
 """Columns of a table as numbers and as labels; the one place that knows about data types."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,8 +132,122 @@ def is_missing(series: "pl.Series") -> BoolArray:
     return (labels(series) if is_text(series.dtype) else _without_nan(series)).is_null().to_numpy()
 
 
-def number_matrix(frame: "pl.DataFrame", names: Sequence[str]) -> FloatArray:
-    """Columns of numbers as one C-ordered array, NaN where a value is missing.
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table whose numbers lie in one array; it answers like a data frame where both may come.
+
+    A data frame keeps every column apart. That is twice the memory where columns are short, and
+    looking at columns one by one takes minutes where hundreds of sites have thousands of them.
+
+    Attributes
+    ----------
+    columns
+        Names of all columns, in the order of the table.
+    number_columns
+        Names of the columns of ``numbers``.
+    numbers
+        C-ordered, NaN where a value is missing; nobody writes into it.
+    others
+        The other columns; there may be numbers among them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"age": [61, None], "ward": ["ear", "eye"], "relapse": [1, 0]})
+    >>> sheet = as_sheet(frame, apart=("relapse",))
+    >>> sheet.numbers.tolist(), sheet.others.columns
+    ([[61.0], [nan]], ['ward', 'relapse'])
+    >>> sheet.get_column("age").to_list()
+    [61.0, None]
+    """
+
+    columns: list[str]
+    number_columns: list[str]
+    numbers: FloatArray
+    others: "pl.DataFrame"
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return int(self.numbers.shape[0])
+
+    def get_column(self, name: str) -> "pl.Series":
+        """A column by its name."""
+        import polars as pl
+
+        if name not in self.number_columns:
+            return self.others.get_column(name)
+        values = self.numbers[:, self.number_columns.index(name)]
+        return pl.Series(name, values, nan_to_null=True)
+
+    def of_rows(self, chosen: BoolArray) -> "Sheet":
+        """Some of the rows."""
+        if chosen.all():
+            return self
+        others = self.others.filter(chosen) if self.others.width else self.others
+        return Sheet(self.columns, self.number_columns, self.numbers[chosen], others)
+
+
+def as_sheet(frame: "pl.DataFrame", apart: Collection[str]) -> Sheet:
+    """The table with its numbers in one array.
+
+    Parameters
+    ----------
+    frame
+        Any table.
+    apart
+        Columns to leave as they are, because their values stand for labels: a float does not hold
+        all digits of a long number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> as_sheet(pl.DataFrame({"age": [61, 47]}), apart=()).numbers.tolist()
+    [[61.0], [47.0]]
+    """
+    numeric = [name for name in number_names(frame) if name not in apart]
+    return Sheet(frame.columns, numeric, number_matrix(frame, numeric), frame.drop(numeric))
+
+
+def as_frame(sheet: Sheet) -> "pl.DataFrame":
+    """The table as a data frame, whole numbers as integers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"age": [61, None], "ward": ["ear", "eye"]})
+    >>> as_frame(as_sheet(frame, apart=())).equals(frame)
+    True
+    """
+    import polars as pl
+
+    present = np.nan_to_num(sheet.numbers, nan=0.0)
+    is_whole = ((present == np.rint(present)) & (np.abs(present) < WHOLE_BELOW)).all(axis=0)
+    columns = {column.name: column for column in sheet.others.get_columns()}
+    for name, values, whole in zip(
+        sheet.number_columns, sheet.numbers.T, is_whole.tolist(), strict=True
+    ):
+        numbers = pl.Series(name, values, nan_to_null=True)
+        columns[name] = numbers.cast(pl.Int64) if whole else numbers
+    return pl.DataFrame([columns[name] for name in sheet.columns])
+
+
+def number_names(frame: "pl.DataFrame | Sheet") -> list[str]:
+    """Names of the columns that hold numbers; see `is_number`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> number_names(pl.DataFrame({"age": [61], "ward": ["ear"], "is_ill": [True]}))
+    ['age', 'is_ill']
+    """
+    if isinstance(frame, Sheet):
+        return [*frame.number_columns, *number_names(frame.others)]
+    return [name for name, dtype in frame.schema.items() if is_number(dtype)]
+
+
+def number_matrix(frame: "pl.DataFrame | Sheet", names: Sequence[str]) -> FloatArray:
+    """Columns of numbers as one C-ordered array to read from, NaN where a value is missing.
 
     Examples
     --------
@@ -143,6 +258,8 @@ def number_matrix(frame: "pl.DataFrame", names: Sequence[str]) -> FloatArray:
     """
     import polars as pl
 
+    if isinstance(frame, Sheet):
+        return _sheet_matrix(frame, names)
     # Selecting by name would take a column called ^x$ for a pattern.
     columns = [_numbers(frame.get_column(name)) for name in names]
     if not columns:
@@ -165,6 +282,21 @@ def sorted_labels(found: Sequence[str]) -> tuple[str, ...]:
     if not all(math.isfinite(number) for number in numbers.values()):
         return tuple(sorted(found))
     return tuple(sorted(found, key=lambda label: (numbers[label], label)))
+
+
+def _sheet_matrix(sheet: Sheet, names: Sequence[str]) -> FloatArray:
+    if list(names) == sheet.number_columns:
+        return sheet.numbers
+    places = {name: place for place, name in enumerate(sheet.number_columns)}
+    others = [name for name in names if name not in places]
+    own = np.take(sheet.numbers, [places[name] for name in names if name in places], axis=1)
+    if not others:
+        return own
+    is_own = np.array([name in places for name in names], dtype=np.bool_)
+    matrix = np.empty((sheet.height, len(names)))
+    matrix[:, is_own] = own
+    matrix[:, ~is_own] = number_matrix(sheet.others, others)
+    return matrix
 
 
 def _numbers(series: "pl.Series") -> "pl.Series":

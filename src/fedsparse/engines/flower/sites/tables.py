@@ -216,7 +216,6 @@ class NumberedTable(SiteTable):
         description = SiteDescription(
             site=site,
             rows=self.rows,
-            columns=(),
             target=describe_target(pl.Series("target", self.targets), wishes.task),
             numbered=numbered_features(self.features),
         )
