@@ -45,7 +45,7 @@ class Encoding(BaseModel):
     kept: tuple[int, ...] = ()
     """Features that are always part of the model."""
     left_out: dict[str, tuple[str, ...]] = {}
-    """Columns that are not used, by reason: identifier, date, constant, empty."""
+    """Columns that are not used, by reason: identifier, date, constant, empty, withheld."""
     notes: tuple[str, ...] = ()
     """What a reader should know, in sentences."""
 

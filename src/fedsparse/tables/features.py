@@ -11,11 +11,13 @@ from fedsparse.tables.roles import Roles
 Impute = Literal["mean"] | None
 
 _WORST_SHOWN = 10
+_WITHHELD_SHOWN = 2
 _REASONS = {
     "identifier": "text in which nearly all values differ",
     "date": "dates",
     "constant": "the same in every row",
     "empty": "no values",
+    "withheld": "a site may not tell some of its values",
 }
 _ADVICE = {
     "identifier": "; --category COLUMN uses one all the same",
@@ -136,6 +138,13 @@ def _missing_text(column: MergedColumn) -> str:
 
 def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
     return [
-        note(f"left out ({_REASONS[reason]}): {listed(names)}{_ADVICE.get(reason, '')}")
+        note(f"left out ({_REASONS[reason]}): {_left_out_text(reason, names)}")
         for reason, names in left_out(columns).items()
     ]
+
+
+def _left_out_text(reason: str, names: Sequence[str]) -> str:
+    if reason != "withheld":
+        return listed(names) + _ADVICE.get(reason, "")
+    among = "among them " if len(names) > _WITHHELD_SHOWN else ""  # there may be thousands
+    return f"{counted(len(names), 'column')}, {among}{listed(names[:_WITHHELD_SHOWN])}"
