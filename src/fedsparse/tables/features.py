@@ -31,7 +31,7 @@ def column_findings(columns: Sequence[MergedColumn], roles: Roles, impute: Imput
     Examples
     --------
     >>> import numpy as np
-    >>> columns = [MergedColumn("admitted", "date", ("Bari",), np.array([0]))]
+    >>> columns = [MergedColumn("admitted", "date", ("Bari",), 9, np.array([0]))]
     >>> print(column_findings(columns, Roles(target="relapse"), None)[0].sentence)
     left out (dates): "admitted"; to use one, turn it into a number, such as days since a day
     """
@@ -83,7 +83,7 @@ def encoded(column: MergedColumn, impute: Impute) -> EncodedColumn:
     Examples
     --------
     >>> import numpy as np
-    >>> encoded(MergedColumn("age", "number", ("Bari",), np.array([0])), None)
+    >>> encoded(MergedColumn("age", "number", ("Bari",), 9, np.array([0])), None)
     EncodedColumn(name='age', kind='number', levels=(), fill=None)
     """
     kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"

@@ -52,7 +52,7 @@ def _is_numbering(column: MergedColumn) -> bool:
     numbers = column.numbers
     if numbers is None or not numbers.numbering.all():
         return False
-    total = int(numbers.counts.sum())
+    total = column.known
     if total < FEWEST_IDENTIFIERS:
         return False
     # Rows numbered from 0 or 1 whose sites take turns have gaps at each site, but add up.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -31,17 +31,14 @@ class MergedNumbers:
 
     Attributes
     ----------
-    counts
-        How many values there are.
     totals
-        Their sum.
+        The sum of all values.
     constants
         What all of them are, NaN if they differ.
     numbering, gapless
         As in `NumberSummary`.
     """
 
-    counts: Int64Array
     totals: FloatArray
     constants: FloatArray
     numbering: BoolArray
@@ -51,7 +48,6 @@ class MergedNumbers:
         """What some sites say of one column; a view if it is all of them."""
         chosen = slice(None) if sites.all() else sites
         return MergedNumbers(
-            self.counts[column, chosen],
             self.totals[column, chosen],
             self.constants[column, chosen],
             self.numbering[column, chosen],
@@ -71,6 +67,8 @@ class MergedColumn:
         What it is at the sites where it has values.
     sites
         The sites, in whose order the rest is.
+    rows
+        Of all sites.
     missing_at
         Missing values of each site.
     numbers
@@ -80,9 +78,9 @@ class MergedColumn:
 
     Examples
     --------
-    >>> rows = ({"ear": 3}, {"eye": 1})
+    >>> levels = ({"ear": 3}, {"eye": 1})
     >>> column = MergedColumn(
-    ...     "ward", "category", ("Bari", "Cork"), np.array([0, 2]), levels_at=rows
+    ...     "ward", "category", ("Bari", "Cork"), 6, np.array([0, 2]), levels_at=levels
     ... )
     >>> column.levels, column.fill, column.missing, column.left_out
     (('ear', 'eye'), (0.75, 0.25), 2, None)
@@ -91,6 +89,7 @@ class MergedColumn:
     name: str
     kind: Kind | Literal["withheld"]
     sites: tuple[str, ...]
+    rows: int
     missing_at: Int64Array
     numbers: MergedNumbers | None = None
     levels_at: tuple[dict[str, int], ...] = ()
@@ -99,6 +98,11 @@ class MergedColumn:
     def missing(self) -> int:
         """Missing values at all sites."""
         return int(self.missing_at.sum())
+
+    @property
+    def known(self) -> int:
+        """Values that are not missing at all sites."""
+        return self.rows - self.missing
 
     @property
     def missing_by_site(self) -> list[tuple[str, int]]:
@@ -124,7 +128,7 @@ class MergedColumn:
         """What stands for a missing value: the mean, or the share of each level."""
         if self.numbers is not None:
             # Added one by one, so that the mean does not depend on how arrays are summed.
-            return (sum(self.numbers.totals.tolist()) / int(self.numbers.counts.sum()),)
+            return (sum(self.numbers.totals.tolist()) / self.known,)
         rows = sum(self.counts.values())
         return tuple(self.counts[level] / rows for level in self.levels)
 
@@ -170,14 +174,15 @@ def merge(
 
 def _withheld(name: str, descriptions: Sequence[SiteDescription]) -> MergedColumn:
     sites = tuple(site.site for site in descriptions)
-    return MergedColumn(name, "withheld", sites, np.zeros(len(sites), dtype=np.int64))
+    rows = sum(site.rows for site in descriptions)
+    return MergedColumn(name, "withheld", sites, rows, np.zeros(len(sites), dtype=np.int64))
 
 
 def _shared_columns(
     descriptions: Sequence[SiteDescription], names: list[str]
 ) -> tuple[list[MergedColumn], list[str]]:
     """The columns that all sites have, and sentences about those that differ in kind."""
-    sites = tuple(site.site for site in descriptions)
+    sites, rows = tuple(site.site for site in descriptions), sum(site.rows for site in descriptions)
     kinds, missing, numbers = _stacked(descriptions, names)
     columns, clashes = [], []
     for place, name in enumerate(names):
@@ -190,6 +195,7 @@ def _shared_columns(
             name,
             kind,
             sites,
+            rows,
             missing[place],
             numbers.of(place, kinds[place] == _NUMBER) if kind == "number" else None,
             tuple(site.levels.get(name, {}) for site in descriptions) if kind == "category" else (),
@@ -224,8 +230,7 @@ def _stacked(
             (gapless, site.numbers.gapless),
         ):
             flags[[places[name] for name in flagged if name in places], column] = True
-    counts = np.array([site.rows for site in descriptions]) - missing
-    return kinds, missing, MergedNumbers(counts, totals, constants, numbering, gapless)
+    return kinds, missing, MergedNumbers(totals, constants, numbering, gapless)
 
 
 def _own_places(own: Sequence[str], names: list[str]) -> "slice | list[int]":
@@ -249,7 +254,7 @@ def _merged_kind(own: Iterable[Kind]) -> Kind | None:
 def _by_all_sites(column: MergedColumn) -> MergedColumn:
     """The column; many small sites may show together that it tells rows apart."""
     if column.kind == "category" and len(column.sites) > 1 and is_identifier(column.counts):
-        return MergedColumn(column.name, "identifier", column.sites, column.missing_at)
+        return replace(column, kind="identifier", levels_at=())
     return column
 
 

@@ -5,9 +5,9 @@ import io
 import itertools
 import mmap
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,7 @@ def read_text(path: Path) -> "pl.DataFrame | Sheet":
         return Sheet(header, header, numbers, pl.DataFrame())
     return Sheet(
         header,
-        list(itertools.compress(header, are_numbers)),
+        tuple(itertools.compress(header, are_numbers)),
         _some_columns(numbers, are_numbers),
         typed(_text_columns(content, separator, header, places, rows, path)),
     )
@@ -141,8 +141,10 @@ def _content(path: Path) -> bytes:
         ) from None
     if b"\0" in content:
         raise DataError(f"{path} is not text, or not UTF-8; save the table as “CSV UTF-8”")
-    content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
-    if not content.strip():
+    content = content.removeprefix("\ufeff".encode())
+    if content.endswith((b"\n\n", b"\n\r\n", b"\r")):  # an end like any other needs no copy
+        content = content.rstrip(b"\r\n")
+    if not content or content.isspace():
         raise DataError(f"{path} is empty; its first line must name the columns")
     return content
 
@@ -159,9 +161,12 @@ def _separator(content: bytes) -> str:
     return max(SEPARATORS, key=fitness)
 
 
-def _header(content: bytes, separator: str, path: Path) -> list[str]:
-    # Interned, because hundreds of files have the same thousands of names.
-    names = [sys.intern(name.strip()) for name in next(_records(content, separator, path))]
+def _header(content: bytes, separator: str, path: Path) -> tuple[str, ...]:
+    first = content[: content.find(b"\n") + 1]
+    if b'"' in first or not first:  # there may be a line end in a name
+        names = tuple(name.strip() for name in next(_records(content, separator, path)))
+    else:
+        names = _names(first, separator)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     if duplicates:
         raise DataError(
@@ -169,6 +174,11 @@ def _header(content: bytes, separator: str, path: Path) -> list[str]:
             f"{joined(_places(names, duplicates[0]))}); give each a name of its own"
         )
     return names
+
+
+@lru_cache(maxsize=1)  # hundreds of files have the same thousands of names
+def _names(line: bytes, separator: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in line.decode().split(separator))
 
 
 def _places(names: Sequence[str], name: str) -> list[str]:
@@ -299,7 +309,12 @@ def _as_numbers(text: "pl.Series") -> tuple[FloatArray, BoolArray]:
 
 
 def _text_columns(
-    content: bytes, separator: str, header: list[str], places: Sequence[int], rows: int, path: Path
+    content: bytes,
+    separator: str,
+    header: Sequence[str],
+    places: Sequence[int],
+    rows: int,
+    path: Path,
 ) -> "pl.DataFrame":
     """Some columns, every value as text."""
     import polars as pl

@@ -161,8 +161,8 @@ class Sheet:
     [61.0, None]
     """
 
-    columns: list[str]
-    number_columns: list[str]
+    columns: Sequence[str]
+    number_columns: Sequence[str]
     numbers: FloatArray
     others: "pl.DataFrame"
 
@@ -285,7 +285,7 @@ def sorted_labels(found: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sheet_matrix(sheet: Sheet, names: Sequence[str]) -> FloatArray:
-    if list(names) == sheet.number_columns:
+    if list(names) == list(sheet.number_columns):
         return sheet.numbers
     places = {name: place for place, name in enumerate(sheet.number_columns)}
     others = [name for name in names if name not in places]
