@@ -46,7 +46,7 @@ class TestText:
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_long_files_are_read_piece_by_piece(self, tmp_path, monkeypatch, end):
-        monkeypatch.setattr("fedsparse.tables.text._BLOCK", 10)
+        monkeypatch.setattr("fedsparse.tables.delimited._BLOCK", 10)
         frame = PATIENTS.with_columns(age=pl.Series([*range(11), None]))
         path = written(tmp_path, frame.write_csv().replace("\n", end))
         assert read_table(path).equals(frame)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedsparse.tables.findings import (
+from fedsparse.tables.kinds import MOST_LEVELS, text_kind
+from fedsparse.tables.roles import Roles, role_findings
+from fedsparse.tables.sentences import (
     ROW_COUNT,
     Finding,
     check_choice,
@@ -14,8 +16,6 @@ from fedsparse.tables.findings import (
     joined,
     shown,
 )
-from fedsparse.tables.kinds import MOST_LEVELS, text_kind
-from fedsparse.tables.roles import Roles, role_findings
 from fedsparse.tables.values import (
     Sheet,
     is_missing,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedsparse.arrays import AnyArray
-from fedsparse.tables.findings import Finding, counted, listed, warning
 from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.sentences import Finding, counted, listed, warning
 from fedsparse.tables.survey import Table
 from fedsparse.tables.values import labels, number_matrix
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.findings import Finding, counted, error, joined, listed, note
 from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.roles import Roles
+from fedsparse.tables.sentences import Finding, counted, error, joined, listed, note
 
 Impute = Literal["mean"] | None
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedsparse.tables.findings import Finding, listed, warning
 from fedsparse.tables.kinds import FEWEST_IDENTIFIERS
 from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.sentences import Finding, listed, warning
 
 _WORD = r"(id|ids|identifier|index|key|mrn|nr|no|number|row|rownames|uid|uuid)"
 _NAME = re.compile(rf"(?i:^(.*[^a-z])?{_WORD}$)|[a-z]I[dD]$|(?i:^(patient|case|subject|sample)id$)")
@@ -19,7 +19,7 @@ def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
     Examples
     --------
     >>> import polars as pl
-    >>> from fedsparse.tables.description import describe
+    >>> from fedsparse.tables.describing import describe
     >>> from fedsparse.tables.merging import merge
     >>> from fedsparse.tables.roles import Roles
     >>> frame = pl.DataFrame({"case": range(30), "relapse": [0, 1] * 15})

@@ -12,15 +12,15 @@ from fedsparse.data.compression import decompressed
 from fedsparse.data.libsvm import load_svmlight
 from fedsparse.errors import DataError, OptionError
 from fedsparse.tables.cells import Task
-from fedsparse.tables.description import SiteDescription, describe_target
-from fedsparse.tables.findings import Finding
+from fedsparse.tables.describing import SiteDescription, describe_target
+from fedsparse.tables.inputs import check_exists
 from fedsparse.tables.numbered import (
     NumberedEncoding,
     negotiate_numbered,
     numbered_features,
 )
-from fedsparse.tables.reading import check_exists
 from fedsparse.tables.roles import Roles
+from fedsparse.tables.sentences import Finding
 from fedsparse.tables.sources import site_names
 
 _QUERY = b"qid:"

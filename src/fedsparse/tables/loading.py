@@ -9,14 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
+from fedsparse.tables.agreeing import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
 from fedsparse.tables.encoding import Encoding
 from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import raise_errors
 from fedsparse.tables.libsvm import SparseTables, read_libsvm
 from fedsparse.tables.numbered import NumberedEncoding
 from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.sentences import raise_errors
 from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
 from fedsparse.tables.survey import Survey, Table, site_array, survey
 

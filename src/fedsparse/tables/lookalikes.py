@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from fedsparse.tables.description import SiteDescription
-from fedsparse.tables.findings import Finding, counted, joined, warning
+from fedsparse.tables.describing import SiteDescription
 from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.sentences import Finding, counted, joined, warning
 
 
 def look_alike_findings(

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
-from fedsparse.tables.description import SiteDescription
-from fedsparse.tables.findings import Finding, error, joined, listed
+from fedsparse.tables.describing import SiteDescription
 from fedsparse.tables.kinds import MOST_LEVELS, Kind, is_identifier
+from fedsparse.tables.sentences import Finding, error, joined, listed
 from fedsparse.tables.values import sorted_labels
 
 _COLUMNS_SHOWN = 10

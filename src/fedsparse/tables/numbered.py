@@ -9,12 +9,12 @@ from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import name_clashes, row_findings
+from fedsparse.tables.agreeing import name_clashes, row_findings
 from fedsparse.tables.cells import Task
 from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.description import NumberedFeatures, SiteDescription
-from fedsparse.tables.findings import Finding, error
+from fedsparse.tables.describing import NumberedFeatures, SiteDescription
 from fedsparse.tables.roles import Roles
+from fedsparse.tables.sentences import Finding, error
 from fedsparse.tables.target import decide_target
 from fedsparse.tables.values import labels
 from fedsparse.wire import MAX_LENGTH
@@ -127,7 +127,7 @@ def negotiate_numbered(
 
     Examples
     --------
-    >>> from fedsparse.tables.description import describe_target
+    >>> from fedsparse.tables.describing import describe_target
     >>> import polars as pl
     >>> target = describe_target(pl.Series([0.5, 1.5, 2.0]), "auto")
     >>> bari = SiteDescription(site="Bari", rows=9, target=target)

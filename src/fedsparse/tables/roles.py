@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import OptionError
-from fedsparse.tables.findings import Finding, error, listed, nearest
+from fedsparse.tables.sentences import Finding, error, listed, nearest
 
 
 class Roles(BaseModel):

@@ -9,7 +9,7 @@ from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.errors import DataError
 from fedsparse.tables.cells import LARGEST, number_fault
 from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.findings import ROW_COUNT, listed, nearest, shown
+from fedsparse.tables.sentences import ROW_COUNT, listed, nearest, shown
 from fedsparse.tables.values import Sheet, labels, number_matrix, number_names
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError, OptionError
-from fedsparse.tables.reading import check_exists, stem_of, suffix_of
+from fedsparse.tables.inputs import check_exists, stem_of, suffix_of
 from fedsparse.tables.roles import Roles
 
 PathLike = str | os.PathLike[str]

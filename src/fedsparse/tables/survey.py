@@ -13,13 +13,13 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import Agreement, negotiate
+from fedsparse.tables.agreeing import Agreement, negotiate
 from fedsparse.tables.cells import Task, cell_findings, missing_findings
-from fedsparse.tables.description import SiteDescription, summarize
+from fedsparse.tables.describing import SiteDescription, summarize
 from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import Finding, error
-from fedsparse.tables.reading import read_sheet
+from fedsparse.tables.inputs import read_sheet
 from fedsparse.tables.roles import Roles
+from fedsparse.tables.sentences import Finding, error
 from fedsparse.tables.sources import site_names
 from fedsparse.tables.values import Sheet, labels
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedsparse.tables.cells import Task
-from fedsparse.tables.description import MOST_NUMBER_LABELS, SiteDescription, TargetDescription
-from fedsparse.tables.findings import Finding, error, joined, listed, note, warning
+from fedsparse.tables.describing import MOST_NUMBER_LABELS, SiteDescription, TargetDescription
 from fedsparse.tables.kinds import MOST_LEVELS
+from fedsparse.tables.sentences import Finding, error, joined, listed, note, warning
 from fedsparse.tables.values import sorted_labels
 
 

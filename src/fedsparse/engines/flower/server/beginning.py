@@ -9,7 +9,7 @@ from fedsparse.engines.flower.payloads import Setup
 from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
-from fedsparse.tables.findings import joined
+from fedsparse.tables.sentences import joined
 
 BEGINNING = "beginning.bin"
 

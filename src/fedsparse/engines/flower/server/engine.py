@@ -34,7 +34,7 @@ from fedsparse.requests import ColumnMoments, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.cells import LARGEST
-from fedsparse.tables.findings import joined
+from fedsparse.tables.sentences import joined
 
 log = logging.getLogger("fedsparse.federation")
 

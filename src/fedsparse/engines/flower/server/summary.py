@@ -8,7 +8,7 @@ from fedsparse.fitting import FitOptions, Fitted
 from fedsparse.models import FitSummary
 from fedsparse.models.building import build_model, history_of, per_class
 from fedsparse.models.summary import SiteCount
-from fedsparse.tables.findings import counted
+from fedsparse.tables.sentences import counted
 
 DIVERGED = (
     "Training diverged, and the model is that of the last round before it did. Leave the step size "

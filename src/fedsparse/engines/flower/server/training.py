@@ -20,7 +20,7 @@ from fedsparse.engines.flower.server.conduct import Conduct, IfAbsent
 from fedsparse.errors import OptionError
 from fedsparse.fitting import FitOptions, loss_for
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
-from fedsparse.tables.agreement import MINIMUM_ROWS
+from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
 from fedsparse.tables.roles import check_roles
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
+from fedsparse.tables.agreeing import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
-from fedsparse.tables.description import SiteDescription, TargetDescription
+from fedsparse.tables.describing import SiteDescription, TargetDescription
 from fedsparse.tables.duplicates import duplicate_findings
 from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import Finding, error
 from fedsparse.tables.libsvm import SparseTables, read_libsvm
 from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.sentences import Finding, error
 from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
 from fedsparse.tables.survey import Survey, survey
 

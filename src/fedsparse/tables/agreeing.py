@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 from fedsparse.checks import check_count
 from fedsparse.tables.cells import Task, check_task
-from fedsparse.tables.description import SiteDescription
+from fedsparse.tables.describing import SiteDescription
 from fedsparse.tables.encoding import Encoding
 from fedsparse.tables.features import Impute, column_findings, encoded, left_out, name_findings
-from fedsparse.tables.findings import (
+from fedsparse.tables.identifiers import telltale_findings
+from fedsparse.tables.lookalikes import look_alike_findings, plain
+from fedsparse.tables.merging import MergedColumn, merge
+from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.sentences import (
     Finding,
     check_choice,
     counted,
@@ -18,10 +22,6 @@ from fedsparse.tables.findings import (
     nearest,
     raise_errors,
 )
-from fedsparse.tables.identifiers import telltale_findings
-from fedsparse.tables.lookalikes import look_alike_findings, plain
-from fedsparse.tables.merging import MergedColumn, merge
-from fedsparse.tables.roles import Roles, check_roles
 from fedsparse.tables.target import TargetDecision, decide_target
 
 MINIMUM_ROWS = 5
@@ -80,7 +80,7 @@ def agree(
     Examples
     --------
     >>> import polars as pl
-    >>> from fedsparse.tables.description import describe
+    >>> from fedsparse.tables.describing import describe
     >>> roles = Roles(target="relapse")
     >>> bari = pl.DataFrame({"age": [61, 47], "ward": ["ear", "eye"], "relapse": [1, 0]})
     >>> cork = pl.DataFrame({"age": [55, 70], "ward": ["ear", "skin"], "relapse": [1, 0]})

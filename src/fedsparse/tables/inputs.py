@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedsparse.errors import DataError
-from fedsparse.tables.findings import nearest
-from fedsparse.tables.text import read_text, typed
+from fedsparse.tables.delimited import read_text, typed
+from fedsparse.tables.sentences import nearest
 from fedsparse.tables.values import Sheet, as_frame, as_sheet
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What a site says about its table: counts, sums and levels, never rows.
 
 The description is all that leaves a site before training. From descriptions alone the sites'
-tables get one encoding; see `fedsparse.tables.agreement`.
+tables get one encoding; see `fedsparse.tables.agreeing`.
 """
 
 from collections.abc import Collection
@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.tables.cells import Task, cell_findings, check_task
-from fedsparse.tables.findings import raise_errors
+from fedsparse.tables.delimited import typed
 from fedsparse.tables.kinds import Kind, text_kind
 from fedsparse.tables.roles import Roles, check_roles
-from fedsparse.tables.text import typed
+from fedsparse.tables.sentences import raise_errors
 from fedsparse.tables.values import (
     Sheet,
     is_number,

@@ -16,7 +16,7 @@ import numpy as np
 from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError
-from fedsparse.tables.findings import counted, joined, listed
+from fedsparse.tables.sentences import counted, joined, listed
 from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, Sheet, is_text
 
 if TYPE_CHECKING:
