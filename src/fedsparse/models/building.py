@@ -11,7 +11,7 @@ from fedsparse.history import Record
 from fedsparse.models.model import Feature, Model
 from fedsparse.models.summary import RoundRecord
 from fedsparse.tables import Encoding, NumberedEncoding
-from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.version import __version__
 
 

@@ -5,14 +5,12 @@ each site encodes its rows (`Encoding`). On one machine `load_tables` does all o
 """
 
 from fedsparse.tables.agreeing import agree
-from fedsparse.tables.columns import EncodedColumn
 from fedsparse.tables.describing import SiteDescription, describe
-from fedsparse.tables.encoding import Encoding
-from fedsparse.tables.inputs import read_table
+from fedsparse.tables.encoding import EncodedColumn, Encoding
+from fedsparse.tables.inputs import Roles, read_table
 from fedsparse.tables.inspecting import Inspection, inspect_tables
 from fedsparse.tables.loading import Loaded, load_tables
 from fedsparse.tables.numbered import NumberedEncoding
-from fedsparse.tables.roles import Roles
 from fedsparse.tables.sentences import Finding
 
 __all__ = [

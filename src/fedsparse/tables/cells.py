@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedsparse.tables.kinds import MOST_LEVELS, text_kind
-from fedsparse.tables.roles import Roles, role_findings
+from fedsparse.tables.inputs import Roles, role_findings
 from fedsparse.tables.sentences import (
     ROW_COUNT,
     Finding,
@@ -17,6 +16,7 @@ from fedsparse.tables.sentences import (
     shown,
 )
 from fedsparse.tables.values import (
+    MOST_LEVELS,
     Sheet,
     is_missing,
     is_number,
@@ -26,6 +26,7 @@ from fedsparse.tables.values import (
     number_matrix,
     number_names,
     number_of,
+    text_kind,
 )
 
 if TYPE_CHECKING:

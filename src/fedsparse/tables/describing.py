@@ -15,15 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.tables.cells import Task, cell_findings, check_task
 from fedsparse.tables.delimited import typed
-from fedsparse.tables.kinds import Kind, text_kind
-from fedsparse.tables.roles import Roles, check_roles
+from fedsparse.tables.inputs import Roles, check_roles
 from fedsparse.tables.sentences import raise_errors
 from fedsparse.tables.values import (
+    Kind,
     Sheet,
     is_number,
     label_counts,
     number_matrix,
     number_names,
+    text_kind,
 )
 from fedsparse.wire import MAX_LENGTH
 

@@ -1,14 +1,18 @@
-"""Reading a table from a file, whatever its format."""
+"""What a person gives: files of tables, whatever their format, and what their columns are for."""
 
 import io
 import os
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedsparse.errors import DataError
+from pydantic import BaseModel, ConfigDict
+
+from fedsparse.data.compression import decompressed
+from fedsparse.errors import DataError, OptionError
 from fedsparse.tables.delimited import read_text, typed
-from fedsparse.tables.sentences import nearest
+from fedsparse.tables.sentences import Finding, error, listed, nearest
 from fedsparse.tables.values import Sheet, as_frame, as_sheet
 
 if TYPE_CHECKING:
@@ -21,6 +25,108 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
+
+PathLike = str | os.PathLike[str]
+Paths = PathLike | Sequence[PathLike]
+
+ALL_ROWS = "all rows"
+"""Name of the only site of a file without a site column."""
+
+_LIBSVM = (".libsvm", ".svm", ".svmlight")
+_LIBSVM_LINE = re.compile(rb"\S+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+_LINES_LOOKED_AT = 100
+
+
+class Roles(BaseModel):
+    """Names of columns with a part to play; every other column is a candidate feature.
+
+    Examples
+    --------
+    >>> roles = Roles(target="relapse", site="hospital", drop=("name",))
+    >>> roles.feature_columns(["hospital", "name", "age", "relapse"])
+    ['age']
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str | None = None
+    """What is to be predicted; None for LIBSVM files, which say it themselves."""
+    site: str | None = None
+    """Says which site a row belongs to; ``"qid"`` for the query numbers of a LIBSVM file."""
+    drop: tuple[str, ...] = ()
+    """Not to be used."""
+    categories: tuple[str, ...] = ()
+    """Categories even if they look like numbers."""
+    keep: tuple[str, ...] = ()
+    """Always part of the model."""
+
+    def feature_columns(self, columns: Sequence[str]) -> list[str]:
+        """The columns that may become features, in the order given."""
+        taken = {self.target, self.site, *self.drop}
+        return [name for name in columns if name not in taken]
+
+
+def check_roles(roles: Roles) -> None:
+    """Refuse roles that contradict each other.
+
+    Examples
+    --------
+    >>> check_roles(Roles(target="relapse", drop=("relapse",)))
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: column "relapse" is named by both --target and --drop; choose one
+    """
+    claims = [
+        ("--target", () if roles.target is None else (roles.target,)),
+        ("--site", () if roles.site is None else (roles.site,)),
+        ("--drop", roles.drop),
+        ("--category", roles.categories),
+        ("--keep", roles.keep),
+    ]
+    owners: dict[str, str] = {}
+    for option, names in claims:
+        for name in names:
+            owner = owners.setdefault(name, option)
+            if owner != option and owner != "--category":  # categories may be kept
+                raise OptionError(
+                    f'column "{name}" is named by both {owner} and {option}; choose one'
+                )
+
+
+def role_findings(columns: Sequence[str], where: str, roles: Roles) -> list[Finding]:
+    """Errors about roles whose column a table lacks.
+
+    Dropped columns may be absent: dropping is the way out where only some sites have a column.
+
+    Examples
+    --------
+    >>> for finding in role_findings(["age", "relapse"], "bari.csv", Roles(target="relaps")):
+    ...     print(finding.sentence)
+    bari.csv has no column "relaps" (--target); did you mean "relapse"?
+    """
+    if roles.target is None:
+        yet = listed(columns)
+        return [error(f"no target is named; name a column of {where} with --target, such as {yet}")]
+    wanted = [("--target", roles.target)]
+    wanted += [("--site", roles.site)] if roles.site is not None else []
+    wanted += [("--category", name) for name in roles.categories]
+    wanted += [("--keep", name) for name in roles.keep]
+    present = set(columns)
+    return [
+        error(f'{where} has no column "{name}" ({option}); {_advice(name, columns)}', name)
+        for option, name in wanted
+        if name not in present
+    ]
+
+
+def _advice(name: str, columns: Sequence[str]) -> str:
+    near = nearest(name, columns)
+    if near is not None:
+        return f'did you mean "{near}"?'
+    if len(columns) == 1:
+        only = f"all it has is {listed(columns)}"
+        return f"{only}: columns are separated by comma, semicolon or tabulator"
+    return f"it has {listed(columns)}"
 
 
 def read_table(path: str | os.PathLike[str]) -> "pl.DataFrame":
@@ -187,3 +293,86 @@ def _refuse_nested(frame: "pl.DataFrame", file: Path) -> None:
                 f'{file}: column "{name}" holds {dtype} values; '
                 "give it one number or text per row, or remove it from the file"
             )
+
+
+def as_files(paths: Paths, roles: Roles) -> list[Path]:
+    """The files, of which there must be one, or one per site.
+
+    Examples
+    --------
+    >>> [file.name for file in as_files(["data/bari.csv", "data/cork.csv"], Roles())]
+    ['bari.csv', 'cork.csv']
+    """
+    one = isinstance(paths, (str, os.PathLike))
+    files = [Path(paths)] if one else [Path(path) for path in paths]  # type: ignore[arg-type,union-attr]
+    if not files:
+        raise OptionError("no file is named; name one table, or one per site")
+    if len(files) > 1 and roles.site is not None:
+        raise OptionError(
+            f'--site "{roles.site}" needs all rows in one file, and there are {len(files)}; '
+            "leave it out: every file is a site"
+        )
+    _check_stems(files)
+    return files
+
+
+def site_names(files: Sequence[Path]) -> list[str]:
+    """Names of the sites that the files stand for.
+
+    Examples
+    --------
+    >>> site_names([Path("bari.csv"), Path("cork.csv.gz")]), site_names([Path("all.csv")])
+    (['bari', 'cork'], ['all rows'])
+    """
+    return [ALL_ROWS] if len(files) == 1 else [stem_of(file) for file in files]
+
+
+def source_text(files: Sequence[Path]) -> str:
+    """The files as they were named.
+
+    Examples
+    --------
+    >>> source_text([Path("bari.csv"), Path("cork.csv")])
+    'bari.csv, cork.csv'
+    """
+    return ", ".join(str(file) for file in files)
+
+
+def are_libsvm(files: Sequence[Path]) -> bool:
+    """Whether the files hold LIBSVM text; all must, or none.
+
+    Examples
+    --------
+    >>> are_libsvm([Path("bari.libsvm")]), are_libsvm([Path("bari.csv")])
+    (True, False)
+    """
+    answers = [_is_libsvm(file) for file in files]
+    if len(set(answers)) > 1:
+        libsvm, other = files[answers.index(True)], files[answers.index(False)]
+        raise DataError(
+            f"{libsvm} is LIBSVM text and {other} is not; give all sites' files the same format"
+        )
+    return answers[0]
+
+
+def _check_stems(files: Sequence[Path]) -> None:
+    seen: dict[str, Path] = {}
+    for file in files:
+        other = seen.setdefault(stem_of(file), file)
+        if other is not file:
+            raise OptionError(
+                f'{other} and {file} both stand for the site "{stem_of(file)}"; rename one'
+            )
+
+
+def _is_libsvm(file: Path) -> bool:
+    """By suffix; the first row of a ``.txt`` file, which could be anything, tells."""
+    if suffix_of(file) != ".txt":
+        return suffix_of(file) in _LIBSVM
+    check_exists(file)
+    with decompressed(file) as lines:
+        for _, line in zip(range(_LINES_LOOKED_AT), lines, strict=False):
+            row = line.strip()
+            if row and not row.startswith(b"#"):
+                return _LIBSVM_LINE.fullmatch(row) is not None
+    return False

@@ -1,7 +1,8 @@
-"""The columns of all sites put together by name."""
+"""The columns of all sites put together by name, and what looks odd about them."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -10,9 +11,14 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
 from fedsparse.tables.describing import SiteDescription
-from fedsparse.tables.kinds import MOST_LEVELS, Kind, is_identifier
-from fedsparse.tables.sentences import Finding, error, joined, listed
-from fedsparse.tables.values import sorted_labels
+from fedsparse.tables.sentences import Finding, counted, error, joined, listed, warning
+from fedsparse.tables.values import (
+    FEWEST_IDENTIFIERS,
+    MOST_LEVELS,
+    Kind,
+    is_identifier,
+    sorted_labels,
+)
 
 _COLUMNS_SHOWN = 10
 _IN_WORDS: dict[Kind, str] = {
@@ -23,6 +29,9 @@ _IN_WORDS: dict[Kind, str] = {
 }
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NUMBER = _KINDS.index("number")
+
+_WORD = r"(id|ids|identifier|index|key|mrn|nr|no|number|row|rownames|uid|uuid)"
+_NAME = re.compile(rf"(?i:^(.*[^a-z])?{_WORD}$)|[a-z]I[dD]$|(?i:^(patient|case|subject|sample)id$)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,4 +318,108 @@ def _mismatch(presence: list[str], clashes: list[str]) -> list[Finding]:
             f"the sites' tables do not match: {'; '.join([*presence, *shown])}; "
             f"mend them, or {' or '.join(ways)}"
         )
+    ]
+
+
+def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
+    """Warnings about features that are probably not meant to be any.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fedsparse.tables.describing import describe
+    >>> from fedsparse.tables.inputs import Roles
+    >>> frame = pl.DataFrame({"case": range(30), "relapse": [0, 1] * 15})
+    >>> columns, _ = merge([describe(frame, "Bari", Roles(target="relapse"))])
+    >>> print(telltale_findings(columns)[0].sentence)
+    whole numbers that all differ and look like a numbering of rows: "case"; drop them with --drop
+    if they are
+    """
+    numberings = [column.name for column in used if _is_numbering(column)]
+    site_marks = [column.name for column in used if _marks_sites(column)]
+    found = []
+    if numberings:
+        found.append(
+            warning(
+                "whole numbers that all differ and look like a numbering of rows: "
+                f"{listed(numberings)}; drop them with --drop if they are"
+            )
+        )
+    if site_marks:
+        found.append(
+            warning(
+                f"the same in all rows of a site but not at all sites: {listed(site_marks)}; "
+                "drop them with --drop if they merely tell sites apart"
+            )
+        )
+    return found
+
+
+def _is_numbering(column: MergedColumn) -> bool:
+    numbers = column.numbers
+    if numbers is None or not numbers.numbering.all():
+        return False
+    total = column.known
+    if total < FEWEST_IDENTIFIERS:
+        return False
+    # Rows numbered from 0 or 1 whose sites take turns have gaps at each site, but add up.
+    adds_up = 2 * sum(numbers.totals.tolist()) in (total * (total - 1), total * (total + 1))
+    return adds_up or bool(numbers.gapless.all()) or _NAME.search(column.name) is not None
+
+
+def _marks_sites(column: MergedColumn) -> bool:
+    if len(column.sites) == 1:
+        return False
+    if column.numbers is not None:
+        return not np.isnan(column.numbers.constants).any()
+    return all(len(levels) <= 1 for levels in column.levels_at)
+
+
+def look_alike_findings(
+    descriptions: Sequence[SiteDescription], columns: Sequence[MergedColumn]
+) -> list[Finding]:
+    """Warnings about sites, and levels of a category, that differ only in case or blanks.
+
+    Examples
+    --------
+    >>> sites = [SiteDescription(site=name, rows=9) for name in ("Bari", "bari")]
+    >>> print(look_alike_findings(sites, [])[0].sentence)
+    sites "Bari" (9 rows) and "bari" (9 rows) differ only in case or blanks; if they are one, write
+    them alike
+    """
+    found = [
+        warning(f"sites {names} differ only in case or blanks; if they are one, write them alike")
+        for names in _alike({site.site: site.rows for site in descriptions})
+    ]
+    for column in columns:
+        found += [
+            warning(
+                f'column "{column.name}" has the levels {names}, which differ only in case or '
+                "blanks; if they are one, write them alike",
+                column.name,
+            )
+            for names in _alike(column.counts)
+        ]
+    return found
+
+
+def plain(name: str) -> str:
+    """A name without what people write in different ways.
+
+    Examples
+    --------
+    >>> plain(" St.  Mary") == plain("st. mary")
+    True
+    """
+    return " ".join(name.casefold().split())
+
+
+def _alike(counts: Mapping[str, int]) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for name in counts:
+        groups.setdefault(plain(name), []).append(name)
+    return [
+        joined([f'"{name}" ({counted(counts[name], "row")})' for name in names])
+        for names in groups.values()
+        if len(names) > 1
     ]

@@ -9,7 +9,7 @@ from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
 from fedsparse.tables.agreeing import MINIMUM_ROWS, lacking_targets, negotiate
-from fedsparse.tables.features import Impute
+from fedsparse.tables.encoding import Impute
 from fedsparse.tables.numbered import negotiate_numbered
 from fedsparse.tables.sentences import Finding, error, joined, nearest
 

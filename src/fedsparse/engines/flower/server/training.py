@@ -22,7 +22,7 @@ from fedsparse.fitting import FitOptions, loss_for
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
 from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
-from fedsparse.tables.roles import check_roles
+from fedsparse.tables.inputs import check_roles
 
 Count = Annotated[int, Field(ge=1)]
 Method = Literal["auto", "FedSplice", "FedIterHT", "FedHT", "DistributedIHT"]
