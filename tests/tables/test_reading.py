@@ -66,6 +66,11 @@ class TestText:
         path = written(tmp_path, f"age,ward\n61,ear\n{marker},{marker}\n")
         assert read_table(path).rows() == [(61, "ear"), (None, None)]
 
+    @pytest.mark.parametrize("quote", ["", '"'])
+    def test_what_is_not_a_number_in_capitals_is_missing_too(self, tmp_path, quote):
+        path = written(tmp_path, f"age,dose\n{quote}61{quote},0.5\nNAN,NAN\n")
+        assert read_table(path).rows() == [(61, 0.5), (None, None)]
+
     def test_byte_order_mark_is_no_part_of_the_first_name(self, tmp_path):
         assert read_table(written(tmp_path, b"\xef\xbb\xbfage\n61\n")).columns == ["age"]
 

@@ -122,9 +122,11 @@ def _whole(numbers: "pl.Series") -> "pl.Series":
     """The numbers as integers, if they are."""
     import polars as pl
 
-    values = numbers.to_numpy()  # NaN where missing
+    values = numbers.to_numpy()  # NaN where missing, and where it says NAN
     present = values[~np.isnan(values)]
     is_whole = (present == np.rint(present)).all() and (np.abs(present) < WHOLE_BELOW).all()
+    if len(present) < len(numbers) - numbers.null_count():
+        numbers = numbers.fill_nan(None)
     return numbers.cast(pl.Int64) if is_whole else numbers
 
 
