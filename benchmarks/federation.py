@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from fedsparse.fitting import FitOptions, fit_model, loss_for, prepare
 
 import fedsparse as fs
 from benchmarks.slow_line import SERVER, SlowLine
@@ -17,7 +18,6 @@ from fedsparse.data.federated import FederatedData
 from fedsparse.engines.flower.demonstration import Programs
 from fedsparse.engines.flower.folder import ServerFolder
 from fedsparse.engines.flower.keys import make_keys
-from fedsparse.fitting import FitOptions, fit_model, loss_for, prepare
 from fedsparse.models import FitSummary
 
 SITES = ("aachen", "bari", "cork", "delft", "espoo")

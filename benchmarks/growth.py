@@ -5,12 +5,12 @@ import sys
 import time
 
 import numpy as np
+from fedsparse.answers import Answers
 
 import fedsparse as fs
 from benchmarks.measured import in_own_process, peak_bytes
 from benchmarks.problems import sparse_clients
 from benchmarks.tables import show
-from fedsparse.answers import Answers
 from fedsparse.engines import LocalEngine
 
 WIDTHS = (10_000, 100_000, 1_000_000, 10_000_000)

@@ -5,12 +5,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from fedsparse.answers import Answers
 
 import fedsparse as fs
 from benchmarks import plain
 from benchmarks.problems import dense_clients, sparse_clients
 from benchmarks.tables import show
-from fedsparse.answers import Answers
 from fedsparse.engines import LocalEngine
 from fedsparse.kernels.columns import read_ahead
 

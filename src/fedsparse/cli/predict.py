@@ -83,7 +83,7 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
     import polars as pl
 
     from fedsparse.models.scoring import read_rows
-    from fedsparse.tables.findings import counted
+    from fedsparse.tables.sentences import counted
 
     rows = read_rows(model, table)
     if strict and rows.unused:

@@ -20,10 +20,10 @@ from fedsparse.modelling.methods import (
     titled,
 )
 from fedsparse.modelling.settings import Settings, Shown, as_option
-from fedsparse.tables.agreement import MINIMUM_ROWS
+from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
-from fedsparse.tables.features import Impute
-from fedsparse.tables.roles import Roles
+from fedsparse.tables.encoding import Impute
+from fedsparse.tables.inputs import Roles
 
 Count = Annotated[int, Field(ge=1)]
 Names = tuple[str, ...]

@@ -15,7 +15,7 @@ from fedsparse.modelling.specification import FitSpecification
 from fedsparse.models.model import Feature, Model
 from fedsparse.models.summary import FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
-from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.version import __version__
 
 DIVERGED = (

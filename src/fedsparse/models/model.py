@@ -16,7 +16,7 @@ from fedsparse.arrays import FloatArray
 from fedsparse.data.federated import Features
 from fedsparse.errors import DataError
 from fedsparse.models.stored import Part, Stored
-from fedsparse.tables.columns import EncodedColumn
+from fedsparse.tables.encoding import EncodedColumn, encode_features
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,8 +77,6 @@ class Model(Stored):
         where
             The file, for messages.
         """
-        from fedsparse.tables.rows import encode_features
-
         if not self.columns and self.features:
             raise DataError(
                 f"the model was learnt from numbered features, {where} is a table; give a LIBSVM "

@@ -12,10 +12,8 @@ from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
 from fedsparse.modelling.metrics import Judged
 from fedsparse.models.model import Model
-from fedsparse.tables.reading import read_table, stem_of
-from fedsparse.tables.roles import Roles
-from fedsparse.tables.rows import encode_labels, encode_numbers
-from fedsparse.tables.sources import ALL_ROWS, are_libsvm, as_files
+from fedsparse.tables.encoding import encode_labels, encode_numbers
+from fedsparse.tables.inputs import ALL_ROWS, Roles, are_libsvm, as_files, read_table, stem_of
 from fedsparse.tables.values import labels
 
 if TYPE_CHECKING:

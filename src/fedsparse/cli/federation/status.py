@@ -14,7 +14,7 @@ from fedsparse.cli.federation.flower import (
     folder_of_server,
     need_flower,
 )
-from fedsparse.tables.findings import counted
+from fedsparse.tables.sentences import counted
 
 if TYPE_CHECKING:
     from fedsparse.engines.flower.flower_internals import KnownNode, KnownRun

@@ -294,8 +294,8 @@ class TestAgreementBeforeTraining:
 
     @pytest.mark.parametrize(
         "changes",
-        [{"rows": 10**400}, {"rows": 8}, {"columns": [{"name": "a", "kind": "number"}]}],
-        ids=["huge", "contradictory", "numbers without numbers"],
+        [{"rows": 10**400}, {"rows": 8}, {"names": ["a"]}, {"numbers": {}}],
+        ids=["huge", "contradictory", "names alone", "numbers without numbers"],
     )
     def test_a_description_that_cannot_be_right_is_no_site(self, changes):
         grid = grid_of(NAMED)

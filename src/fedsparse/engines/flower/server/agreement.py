@@ -8,10 +8,10 @@ from pydantic import Field
 from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
-from fedsparse.tables.agreement import MINIMUM_ROWS, lacking_targets, negotiate
-from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import Finding, error, joined, nearest
+from fedsparse.tables.agreeing import MINIMUM_ROWS, lacking_targets, negotiate
+from fedsparse.tables.encoding import Impute
 from fedsparse.tables.numbered import negotiate_numbered
+from fedsparse.tables.sentences import Finding, error, joined, nearest
 
 
 class Terms(Wishes):

@@ -36,7 +36,7 @@ from fedsparse.modelling.fitting import loss_for
 from fedsparse.requests import Answers, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.findings import joined
+from fedsparse.tables.sentences import joined
 
 log = logging.getLogger("fedsparse.federation")
 

@@ -33,7 +33,7 @@ from fedsparse.models import FitSummary
 from fedsparse.models.building import Provenance, summarize
 from fedsparse.models.summary import SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
-from fedsparse.tables.findings import counted, joined
+from fedsparse.tables.sentences import counted, joined
 
 log = logging.getLogger("fedsparse.federation")
 

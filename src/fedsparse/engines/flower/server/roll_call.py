@@ -11,7 +11,7 @@ from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.engines.flower.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.engines.flower.sites.tables import Told, Wishes
 from fedsparse.errors import FederationError
-from fedsparse.tables.findings import counted
+from fedsparse.tables.sentences import counted
 
 log = logging.getLogger("fedsparse.federation")
 

@@ -10,7 +10,7 @@ from fedsparse.engines.flower.server.agreement import Terms
 from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.modelling.settings import Flat
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.tables.roles import check_roles
+from fedsparse.tables.inputs import check_roles
 
 _NOT_LEARNT = {"title"}
 """Settings of a fit that may change when a run goes on."""

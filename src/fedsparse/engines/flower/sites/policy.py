@@ -12,8 +12,8 @@ from fedsparse.errors import OptionError
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.requests import Curvature, LocalSteps, Request
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.description import ColumnDescription
-from fedsparse.tables.findings import listed
+from fedsparse.tables.describing import ColumnDescription
+from fedsparse.tables.sentences import listed
 
 Count = Annotated[int, Field(ge=1)]
 

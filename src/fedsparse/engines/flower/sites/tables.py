@@ -16,14 +16,11 @@ from fedsparse.data.federated import Features
 from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
 from fedsparse.tables.cells import Task
-from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.description import describe_target
-from fedsparse.tables.libsvm import read_numbered
-from fedsparse.tables.numbered import numbered_features
-from fedsparse.tables.reading import read_table
-from fedsparse.tables.roles import check_roles, role_findings
-from fedsparse.tables.sources import are_libsvm
-from fedsparse.tables.text import typed
+from fedsparse.tables.delimited import typed
+from fedsparse.tables.describing import describe_target
+from fedsparse.tables.encoding import EncodedColumn
+from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
+from fedsparse.tables.numbered import numbered_features, read_numbered
 from fedsparse.tables.values import number_matrix
 
 if TYPE_CHECKING:
@@ -216,7 +213,6 @@ class NumberedTable(SiteTable):
         description = SiteDescription(
             site=site,
             rows=self.rows,
-            columns=(),
             target=describe_target(pl.Series("target", self.targets), wishes.task),
             numbered=numbered_features(self.features),
         )

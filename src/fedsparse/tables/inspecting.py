@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from fedsparse.arrays import AnyArray
 from fedsparse.errors import DataError
-from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
+from fedsparse.tables.agreeing import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
-from fedsparse.tables.description import SiteDescription, TargetDescription
-from fedsparse.tables.duplicates import duplicate_findings
-from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import Finding, error
-from fedsparse.tables.libsvm import SparseTables, read_libsvm
-from fedsparse.tables.roles import Roles, check_roles
-from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
-from fedsparse.tables.survey import Survey, survey
+from fedsparse.tables.describing import SiteDescription, TargetDescription
+from fedsparse.tables.encoding import Impute
+from fedsparse.tables.inputs import Paths, Roles, are_libsvm, as_files, check_roles, source_text
+from fedsparse.tables.loading import Survey, Table, survey
+from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.numbered import SparseTables, read_libsvm
+from fedsparse.tables.sentences import Finding, counted, error, listed, warning
+from fedsparse.tables.values import labels, number_matrix
 
 _EXAMPLES = 5
+
+_SHOWN = 3
 
 
 class _Part(BaseModel):
@@ -167,3 +171,57 @@ def _group(names: Sequence[str]) -> ColumnGroup:
 def _ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     order = ("error", "warning", "note")
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
+
+
+def duplicate_findings(tables: Sequence[Table], columns: Sequence[MergedColumn]) -> list[Finding]:
+    """A warning if columns have the same value in every row.
+
+    Only columns whose descriptions agree are compared, which is cheap.
+
+    Parameters
+    ----------
+    tables
+        All files.
+    columns
+        The sites' columns put together.
+    """
+    suspects: dict[object, list[MergedColumn]] = {}
+    for column in columns:
+        if column.left_out is None:
+            suspects.setdefault(_traits(column), []).append(column)
+    groups = [group for alike in suspects.values() for group in _equal_groups(tables, alike)]
+    if not groups:
+        return []
+    shown = [listed(group) for group in groups[:_SHOWN]]
+    others = len(groups) - len(shown)
+    more = f"; and {counted(others, 'more group')}" if others else ""
+    return [warning(f"columns with the same values: {'; '.join(shown)}{more}; keep one of each")]
+
+
+def _traits(column: MergedColumn) -> object:
+    own = column.numbers
+    arrays: list[AnyArray] = [column.missing_at]
+    arrays += [] if own is None else [own.totals, own.constants, own.numbering, own.gapless]
+    levels = tuple(tuple(levels.items()) for levels in column.levels_at)
+    return column.kind, levels, tuple(array.tobytes() for array in arrays)
+
+
+def _equal_groups(tables: Sequence[Table], alike: list[MergedColumn]) -> list[list[str]]:
+    """Names of columns that are equal row by row, in groups of two or more."""
+    groups: list[list[str]] = []
+    for column in alike:
+        for group in groups:
+            if all(_are_equal(table, group[0], column.name, column.kind) for table in tables):
+                group.append(column.name)
+                break
+        else:
+            groups.append([column.name])
+    return [group for group in groups if len(group) > 1]
+
+
+def _are_equal(table: Table, first: str, second: str, kind: str) -> bool:
+    if kind == "number":
+        pair = number_matrix(table.frame, [first, second])
+        return np.array_equal(pair[:, 0], pair[:, 1], equal_nan=True)
+    one, other = (labels(table.frame.get_column(name)) for name in (first, second))
+    return one.equals(other)

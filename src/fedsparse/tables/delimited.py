@@ -2,18 +2,22 @@
 
 import csv
 import io
+import itertools
+import mmap
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError
-from fedsparse.tables.findings import counted, joined, listed
-from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, is_text
+from fedsparse.tables.sentences import counted, joined, listed
+from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, Sheet, is_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,11 +27,15 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", ".
 
 SEPARATORS = (",", ";", "\t")
 
+_BLOCK = 2**20  # bytes that are converted at a time: what is in between stays in the cache
 _QUOTED = re.compile(rb'"[^"]*"')
 
 
-def read_text_table(path: Path) -> "pl.DataFrame":
-    r"""Read a CSV or TSV file, plain or compressed, with every value as text.
+def read_text(path: Path) -> "pl.DataFrame | Sheet":
+    r"""Read a CSV or TSV file, plain or compressed.
+
+    Columns become numbers or truth values where every value allows it. The whole column decides,
+    so that a late value that is not a number leaves the column text instead of breaking the reader.
 
     Parameters
     ----------
@@ -39,8 +47,9 @@ def read_text_table(path: Path) -> "pl.DataFrame":
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "bari.csv"
     >>> _ = path.write_text("age;ward\n61;surgery\nNA;ear\n")
-    >>> read_text_table(path).rows()
-    [('61', 'surgery'), (None, 'ear')]
+    >>> sheet = read_text(path)
+    >>> sheet.numbers.tolist(), sheet.others.rows()
+    ([[61.0], [nan]], [('surgery',), ('ear',)])
     """
     import polars as pl
 
@@ -48,12 +57,18 @@ def read_text_table(path: Path) -> "pl.DataFrame":
     separator = _separator(content)
     header = _header(content, separator, path)
     rows = _check_rows(content, separator, len(header), path)
-    frame = _parsed(content, separator)
-    if frame is None or frame.height != rows:  # a mark as in 5" was taken for a quotation mark
-        _, *records = _records(content, separator, path)
-        return pl.DataFrame(records, schema=dict.fromkeys(header, pl.String), orient="row")
-    frame.columns = header
-    return frame
+    if not _is_plain(content):
+        return typed(_text_columns(content, separator, header, range(len(header)), rows, path))
+    numbers, are_numbers = _numbers(content, separator, rows, len(header))
+    places = np.flatnonzero(~are_numbers).tolist()
+    if not places:
+        return Sheet(header, header, numbers, pl.DataFrame())
+    return Sheet(
+        header,
+        tuple(itertools.compress(header, are_numbers)),
+        _some_columns(numbers, are_numbers),
+        typed(_text_columns(content, separator, header, places, rows, path)),
+    )
 
 
 def typed(frame: "pl.DataFrame") -> "pl.DataFrame":
@@ -107,9 +122,11 @@ def _whole(numbers: "pl.Series") -> "pl.Series":
     """The numbers as integers, if they are."""
     import polars as pl
 
-    values = numbers.to_numpy()  # NaN where missing
+    values = numbers.to_numpy()  # NaN where missing, and where it says NAN
     present = values[~np.isnan(values)]
     is_whole = (present == np.rint(present)).all() and (np.abs(present) < WHOLE_BELOW).all()
+    if len(present) < len(numbers) - numbers.null_count():
+        numbers = numbers.fill_nan(None)
     return numbers.cast(pl.Int64) if is_whole else numbers
 
 
@@ -126,8 +143,10 @@ def _content(path: Path) -> bytes:
         ) from None
     if b"\0" in content:
         raise DataError(f"{path} is not text, or not UTF-8; save the table as “CSV UTF-8”")
-    content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
-    if not content.strip():
+    content = content.removeprefix("\ufeff".encode())
+    if content.endswith((b"\n\n", b"\n\r\n", b"\r")):  # an end like any other needs no copy
+        content = content.rstrip(b"\r\n")
+    if not content or content.isspace():
         raise DataError(f"{path} is empty; its first line must name the columns")
     return content
 
@@ -144,8 +163,12 @@ def _separator(content: bytes) -> str:
     return max(SEPARATORS, key=fitness)
 
 
-def _header(content: bytes, separator: str, path: Path) -> list[str]:
-    names = [name.strip() for name in next(_records(content, separator, path))]
+def _header(content: bytes, separator: str, path: Path) -> tuple[str, ...]:
+    first = content[: content.find(b"\n") + 1]
+    if b'"' in first or not first:  # there may be a line end in a name
+        names = tuple(name.strip() for name in next(_records(content, separator, path)))
+    else:
+        names = _names(first, separator)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     if duplicates:
         raise DataError(
@@ -153,6 +176,11 @@ def _header(content: bytes, separator: str, path: Path) -> list[str]:
             f"{joined(_places(names, duplicates[0]))}); give each a name of its own"
         )
     return names
+
+
+@lru_cache(maxsize=1)  # hundreds of files have the same thousands of names
+def _names(line: bytes, separator: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in line.decode().split(separator))
 
 
 def _places(names: Sequence[str], name: str) -> list[str]:
@@ -181,7 +209,7 @@ def _check_rows(content: bytes, separator: str, width: int, path: Path) -> int:
 
 def _widths(content: bytes, separator: str, path: Path) -> Iterator[tuple[int, int]]:
     """Number of the line and of values of every record, the header first."""
-    if b'"' in content:
+    if not _is_plain(content):
         reader = _records(content, separator, path)
         yield from ((reader.line_num, len(record)) for record in reader)
         return
@@ -215,12 +243,105 @@ class _records:  # noqa: N801
             ) from None
 
 
-def _parsed(content: bytes, separator: str) -> "pl.DataFrame | None":
+def _is_plain(content: bytes) -> bool:
+    """Whether every line is a record: there are no quotation marks, unless in the header."""
+    return content.find(b'"', content.find(b"\n") + 1) < 0
+
+
+def _numbers(content: bytes, separator: str, rows: int, width: int) -> tuple[FloatArray, BoolArray]:
+    """All values as numbers, NaN where one is missing, and which columns hold nothing else.
+
+    The values of all columns are converted in one go: there may be more columns than rows.
+    """
+    numbers = _lasting(rows, width)
+    are_numbers = np.ones(width, dtype=np.bool_)
+    lines = io.BytesIO(content)
+    lines.readline()
+    first = 0
+    while block := lines.readlines(_BLOCK):
+        last = first + len(block)
+        values, are_odd = _as_numbers(_values_of(block, separator))
+        numbers[first:last] = values.reshape(-1, width)
+        are_numbers &= ~are_odd.reshape(-1, width).any(axis=0)
+        first = last
+    return numbers, are_numbers
+
+
+def _some_columns(numbers: FloatArray, are_chosen: BoolArray) -> FloatArray:
+    chosen = _lasting(numbers.shape[0], int(are_chosen.sum()))
+    return np.compress(are_chosen, numbers, axis=1, out=chosen)
+
+
+def _lasting(rows: int, width: int) -> FloatArray:
+    """An array of zeros whose memory the system gets back once nobody needs it.
+
+    Others are cut from a heap, which does not shrink while there is something at its end: tables
+    of hundreds of sites would stay in memory beside what they are encoded to.
+    """
+    count = rows * width
+    pages = mmap.mmap(-1, max(count, 1) * np.dtype(np.float64).itemsize)
+    return np.frombuffer(pages, count=count).reshape(rows, width)
+
+
+def _values_of(lines: list[bytes], separator: str) -> "pl.Series":
+    """The values of all lines, one after the other."""
+    import polars as pl
+
+    text = b"".join(lines)
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    text = text.removesuffix(b"\n")
+    values = text.replace(b"\n", separator.encode()).decode()
+    return pl.Series([values]).str.split(separator).explode()
+
+
+def _as_numbers(text: "pl.Series") -> tuple[FloatArray, BoolArray]:
+    """The values as numbers, NaN where there is none, and which are neither number nor missing."""
+    import polars as pl
+
+    numbers = text.cast(pl.Float64, strict=False)
+    places = numbers.is_null().arg_true()
+    values, are_odd = numbers.to_numpy(writable=True), np.zeros(len(text), dtype=np.bool_)
+    if len(places):
+        rest = text.gather(places).str.strip_chars(BLANKS)
+        stripped = rest.cast(pl.Float64, strict=False)
+        values[places] = stripped.to_numpy()
+        are_odd[places] = (stripped.is_null() & ~rest.is_in(MISSING)).to_numpy()
+    return values, are_odd
+
+
+def _text_columns(
+    content: bytes,
+    separator: str,
+    header: Sequence[str],
+    places: Sequence[int],
+    rows: int,
+    path: Path,
+) -> "pl.DataFrame":
+    """Some columns, every value as text."""
+    import polars as pl
+
+    names = [header[place] for place in places]
+    frame = _parsed(content, separator, places)
+    if frame is None or frame.height != rows:
+        # A mark as in 5" was taken for a quotation mark.
+        _, *records = _records(content, separator, path)
+        chosen = [[record[place] for place in places] for record in records]
+        return pl.DataFrame(chosen, schema=dict.fromkeys(names, pl.String), orient="row")
+    frame.columns = names
+    return frame
+
+
+def _parsed(content: bytes, separator: str, places: Sequence[int]) -> "pl.DataFrame | None":
     import polars as pl
 
     try:
         return pl.read_csv(
-            content, separator=separator, infer_schema=False, null_values=list(MISSING)
+            content,
+            columns=list(places),
+            separator=separator,
+            infer_schema=False,
+            null_values=list(MISSING),
         )
     except pl.exceptions.PolarsError:
         return None
