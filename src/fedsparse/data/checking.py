@@ -162,9 +162,14 @@ def check_finite(
     features: AnyArray | sparse.csr_array,
     targets: AnyArray,
     owner_of: Callable[[int], tuple[str, int]],
+    *,
+    has_holes: bool = False,
 ) -> None:
-    """No NaN or infinity in features or targets; ``owner_of`` tells whose a row is."""
-    found = _first_not_finite(features)
+    """No NaN or infinity in features or targets; ``owner_of`` tells whose a row is.
+
+    With holes, NaN stands for a missing feature.
+    """
+    found = None if has_holes else _first_not_finite(features)
     if found is not None:
         row, column, value = found
         name, own_row = owner_of(row)

@@ -116,6 +116,8 @@ class FederatedData:
         targets: ArrayLike,
         sites: ArrayLike,
         row_weights: ArrayLike | None = None,
+        *,
+        has_holes: bool = False,
     ) -> "FederatedData":
         """Split one table by a site label per row; clients come in the sorted order of the labels.
 
@@ -125,6 +127,8 @@ class FederatedData:
             The table's rows.
         row_weights
             How much each row counts; a row of weight 0 is left out, as if it were not there.
+        has_holes
+            NaN stands for a missing value, to be filled by a lens; else it is refused.
 
         Examples
         --------
@@ -146,7 +150,7 @@ class FederatedData:
             block, checked_targets = block[order], checked_targets[order]
         pointer = np.concatenate([[0], np.cumsum(counts)])
         names = tuple(str(label) for label in unique)
-        return cls._checked(block, checked_targets, pointer, names, weights)
+        return cls._checked(block, checked_targets, pointer, names, weights, has_holes=has_holes)
 
     @classmethod
     def _checked(
@@ -156,12 +160,14 @@ class FederatedData:
         pointer: Int64Array,
         names: tuple[str, ...],
         row_weights: FloatArray | None = None,
+        *,
+        has_holes: bool = False,
     ) -> "FederatedData":
         identities = np.arange(len(names), dtype=np.int64)
         data = cls(
             features, targets, pointer.astype(np.int64), names, identities, row_weights=row_weights
         )
-        check_finite(features, targets, data.owner_of)
+        check_finite(features, targets, data.owner_of, has_holes=has_holes)
         return data
 
     def __len__(self) -> int:

@@ -83,6 +83,23 @@ class LocalEngine(Engine):
             return None
         return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
+    def would_stand_out(self, fill: FloatArray, fewest: int) -> bool:
+        """Whether few holes of some feature would get a value far from all that are known."""
+        features = self._data.features
+        if isinstance(features, sparse.csr_array) or fill.size != self.width:
+            return False
+        is_missing = np.isnan(features)
+        holes = is_missing.sum(axis=0)
+        few = np.flatnonzero((holes > 0) & (holes < fewest) & (holes < features.shape[0]))
+        if few.size == 0:
+            return False
+        known = features[:, few]
+        low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
+        # Shares of a level lie between 0 and 1, whichever of the two a site has.
+        is_share = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
+        reach = np.where(is_share, 1.0, high - low)
+        return bool(((fill[few] < low - reach) | (fill[few] > high + reach)).any())
+
     def fingerprint(self) -> str:
         """A digest of all rows."""
         return fingerprint(self._data)

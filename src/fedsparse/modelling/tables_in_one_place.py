@@ -39,9 +39,13 @@ def analyse(
     on_progress
         Called after each model.
     """
-    data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
+    has_holes = loaded.encoding.impute is not None
+    data = FederatedData.from_table(
+        loaded.features, loaded.targets, loaded.sites, has_holes=has_holes
+    )
     classes = None if loaded.classes is None else len(loaded.classes)
     engine = LocalEngine(data, loss_for(classes, 1.0))
+    engine.has_holes = has_holes  # the model can fill what is missing elsewhere, too
     try:
         conversation = analysing(
             engine,

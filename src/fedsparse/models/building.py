@@ -1,13 +1,14 @@
 """From a fit to the model that is saved."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 import numpy as np
 
+from fedsparse.arrays import FloatArray
 from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.fitting import Fitted
@@ -77,7 +78,11 @@ def build_model(
             )
             for place in used
         ),
-        columns=tuple(column for column in encoding.columns if column.name in columns),
+        columns=tuple(
+            column
+            for column in _filling(encoding.columns, fitted.scaling.fill)
+            if column.name in columns
+        ),
         settings=dict(settings),
         fingerprint=fingerprint,
         files=tuple(files),
@@ -196,6 +201,16 @@ def _origins(columns: Sequence[EncodedColumn]) -> list[tuple[str, str | None]]:
         levels: Sequence[str | None] = column.levels if column.kind == "category" else (None,)
         origins += [(column.name, level) for level in levels]
     return origins
+
+
+def _filling(columns: Sequence[EncodedColumn], fill: FloatArray | None) -> Iterator[EncodedColumn]:
+    """Columns with what stands for their missing values."""
+    begin = 0
+    for column in columns:
+        end = begin + len(column.feature_names)
+        values = None if fill is None else tuple(fill[begin:end].tolist())
+        yield column.model_copy(update={"fill": values})
+        begin = end
 
 
 def _versions() -> dict[str, str]:

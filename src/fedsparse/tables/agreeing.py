@@ -204,8 +204,8 @@ def agree(
         ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
         which there are exactly two are classes.
     impute
-        ``"mean"`` fills missing numbers with the mean of all sites and missing categories with
-        the shares of the levels; by default missing values are refused.
+        ``"mean"`` leaves missing values to the fit, which fills numbers with the mean and
+        categories with the shares of the levels; by default they are refused.
     minimum_rows
         A site with fewer rows is refused.
 
@@ -362,10 +362,11 @@ def _encoding(
 ) -> Encoding | None:
     if any(finding.severity == "error" for finding in findings):
         return None
-    used = tuple(encoded(column, impute) for column in columns if column.left_out is None)
+    used = tuple(encoded(column) for column in columns if column.left_out is None)
     owners = [column.name for column in used for _ in column.feature_names]
     return Encoding(
         columns=used,
+        impute=impute,
         target=str(roles.target),
         task=decision.task,
         classes=decision.classes,

@@ -107,6 +107,8 @@ class Encoding(BaseModel):
     """Labels in order; None for regression."""
     kept: tuple[int, ...] = ()
     """Features that are always part of the model."""
+    impute: Impute = None
+    """``"mean"``: missing values become NaN, which a fit fills with means of its training rows."""
     left_out: dict[str, tuple[str, ...]] = {}
     """Columns that are not used, by reason: identifier, date, constant, empty, withheld."""
     notes: tuple[str, ...] = ()
@@ -138,14 +140,15 @@ class Encoding(BaseModel):
         Returns
         -------
         array of float64
-            C-ordered, one row per row and one column per feature.
+            C-ordered, one row per row and one column per feature; NaN where a value is missing and
+            nothing stands for it, if the encoding leaves that to the fit.
 
         Raises
         ------
         DataError
             If a column is missing, or a value is missing, not finite, or an unknown level.
         """
-        return encode_features(frame, self.columns, where)
+        return encode_features(frame, self.columns, where, leaves_holes=self.impute is not None)
 
     def targets(self, frame: "pl.DataFrame | Sheet", where: str) -> AnyArray:
         """Encode the target column of a table.
@@ -210,29 +213,24 @@ def name_findings(used: Sequence[MergedColumn]) -> list[Finding]:
         return [error("no column is left to learn from; give the tables at least one feature")]
     seen: set[str] = set()
     for column in used:
-        for name in encoded(column, None).feature_names:
+        for name in encoded(column).feature_names:
             if name in seen:
                 return [error(f'two features would be called "{name}"; rename a column', name)]
             seen.add(name)
     return []
 
 
-def encoded(column: MergedColumn, impute: Impute) -> EncodedColumn:
+def encoded(column: MergedColumn) -> EncodedColumn:
     """The column as all sites encode it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> encoded(MergedColumn("age", "number", ("Bari",), 9, np.array([0])), None)
+    >>> encoded(MergedColumn("age", "number", ("Bari",), 9, np.array([0])))
     EncodedColumn(name='age', kind='number', levels=(), fill=None)
     """
     kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"
-    return EncodedColumn(
-        name=column.name,
-        kind=kind,
-        levels=column.levels,
-        fill=column.fill if impute == "mean" else None,
-    )
+    return EncodedColumn(name=column.name, kind=kind, levels=column.levels)
 
 
 def _keep_findings(columns: Sequence[MergedColumn], roles: Roles) -> list[Finding]:
@@ -255,7 +253,7 @@ def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Find
     is_or_are = "is" if total == "1 value" else "are"
     if impute == "mean":
         filled = f"{total} of {counted(len(lacking), 'column')} {is_or_are} missing"
-        return [note(f"{filled} and filled with means and shares of all sites")]
+        return [note(f"{filled} and filled with means and shares of all sites' training rows")]
     worst = [_missing_text(column) for column in lacking[:_WORST_SHOWN]]
     others = len(lacking) - len(worst)
     worst += [counted(others, "more column")] if others else []
@@ -291,14 +289,20 @@ def _left_out_text(reason: str, names: Sequence[str]) -> str:
 
 
 def encode_features(
-    frame: "pl.DataFrame | Sheet", columns: Sequence[EncodedColumn], where: str
+    frame: "pl.DataFrame | Sheet",
+    columns: Sequence[EncodedColumn],
+    where: str,
+    *,
+    leaves_holes: bool = False,
 ) -> FloatArray:
     """Numbers as they are, each level of a category as an indicator; see `Encoding.features`."""
     _check_present(frame, [column.name for column in columns], where)
     widths = [1 if column.kind == "number" else len(column.levels) for column in columns]
     starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
     numeric = [place for place, column in enumerate(columns) if column.kind == "number"]
-    numbers = _filled_numbers(frame, [columns[place] for place in numeric], where)
+    numbers = _filled_numbers(
+        frame, [columns[place] for place in numeric], where, leaves_holes=leaves_holes
+    )
     if len(numeric) == len(columns):
         return numbers
     features = np.zeros((frame.height, int(starts[-1])))
@@ -306,7 +310,8 @@ def encode_features(
     for place, column in enumerate(columns):
         if column.kind == "category":
             block = features[:, starts[place] : starts[place + 1]]
-            _write_indicators(block, frame.get_column(column.name), column, where)
+            series = frame.get_column(column.name)
+            _write_indicators(block, series, column, where, leaves_holes=leaves_holes)
     return features
 
 
@@ -339,11 +344,15 @@ def _check_present(frame: "pl.DataFrame | Sheet", names: list[str], where: str) 
 
 
 def _filled_numbers(
-    frame: "pl.DataFrame | Sheet", columns: list[EncodedColumn], where: str
+    frame: "pl.DataFrame | Sheet",
+    columns: list[EncodedColumn],
+    where: str,
+    *,
+    leaves_holes: bool,
 ) -> FloatArray:
     numbers = _numbers(frame, [column.name for column in columns], where)
     is_missing = np.isnan(numbers)
-    if not is_missing.any():
+    if leaves_holes or not is_missing.any():
         return numbers
     numbers = numbers.copy()
     for place in np.flatnonzero(is_missing.any(axis=0)):
@@ -373,12 +382,19 @@ def _numbers(frame: "pl.DataFrame | Sheet", names: list[str], where: str) -> Flo
 
 
 def _write_indicators(
-    block: FloatArray, series: "pl.Series", column: EncodedColumn, where: str
+    block: FloatArray,
+    series: "pl.Series",
+    column: EncodedColumn,
+    where: str,
+    *,
+    leaves_holes: bool,
 ) -> None:
     codes, is_missing = _codes(series, column.levels, where)
     present = np.flatnonzero(~is_missing)
     block[present, codes[present]] = 1.0
-    if column.fill is None:
+    if leaves_holes:
+        block[is_missing] = np.nan
+    elif column.fill is None:
         _refuse_missing(is_missing, column.name, where, _FEATURE_ADVICE)
     else:
         block[is_missing] = column.fill

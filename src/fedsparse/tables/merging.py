@@ -91,8 +91,8 @@ class MergedColumn:
     >>> column = MergedColumn(
     ...     "ward", "category", ("Bari", "Cork"), 6, np.array([0, 2]), levels_at=levels
     ... )
-    >>> column.levels, column.fill, column.missing, column.left_out
-    (('ear', 'eye'), (0.75, 0.25), 2, None)
+    >>> column.levels, column.missing, column.left_out
+    (('ear', 'eye'), 2, None)
     """
 
     name: str
@@ -131,15 +131,6 @@ class MergedColumn:
     def levels(self) -> tuple[str, ...]:
         """Levels of all sites in order; none if it is no category."""
         return sorted_labels(list(self.counts))
-
-    @property
-    def fill(self) -> tuple[float, ...]:
-        """What stands for a missing value: the mean, or the share of each level."""
-        if self.numbers is not None:
-            # Added one by one, so that the mean does not depend on how arrays are summed.
-            return (sum(self.numbers.totals.tolist()) / self.known,)
-        rows = sum(self.counts.values())
-        return tuple(self.counts[level] / rows for level in self.levels)
 
     @cached_property
     def left_out(self) -> str | None:

@@ -69,6 +69,11 @@ class NumberedEncoding(BaseModel):
         return "target"
 
     @property
+    def impute(self) -> None:
+        """What is not stored is 0, and nothing is missing."""
+        return None
+
+    @property
     def columns(self) -> tuple[EncodedColumn, ...]:
         """None: a model of numbered features is for files of them."""
         return ()

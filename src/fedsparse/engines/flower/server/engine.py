@@ -149,7 +149,7 @@ class FlowerEngine(SitesEngine):
         self.names = tuple(member.name for member in self.members)
         self.width = len(self.encoding.feature_names)
         self.is_sparse = not self.encoding.columns
-        self.has_holes = terms.impute is not None
+        self.has_holes = self.encoding.impute is not None
         self.exchanges = 0
         classes = self.encoding.classes
         self.lens = Lens(loss_for(None if classes is None else len(classes), 1.0))

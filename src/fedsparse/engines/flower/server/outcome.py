@@ -198,10 +198,11 @@ def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSu
 
 def _site(member: Member, *, is_classes: bool) -> SiteCount:
     target = member.description.target if is_classes else None
+    labels = None if target is None else target.labels
     return SiteCount(
         name=member.name,
         rows=member.description.rows,
-        classes=None if target is None else target.labels,
+        classes=labels if labels and all(labels.values()) else None,  # 0: it may not tell
         bytes_down=member.bytes_down,
         bytes_up=member.bytes_up,
         socket_down=member.socket_down,

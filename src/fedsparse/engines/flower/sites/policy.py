@@ -13,7 +13,6 @@ from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.requests import Curvature, LocalSteps, Request
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.describing import ColumnDescription
-from fedsparse.tables.sentences import listed
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -56,10 +55,10 @@ class Policy(BaseModel):
     most_local_steps: Count = 10_000
     """In one request: more keep the site busy for long."""
 
-    def objection_to_telling(
+    def withheld(
         self, description: SiteDescription, standing_out: Sequence[str] = ()
-    ) -> str | None:
-        """Why a table is not described, or None.
+    ) -> frozenset[str]:
+        """Columns of which nothing is told, because few rows have some value or level.
 
         Parameters
         ----------
@@ -68,41 +67,36 @@ class Policy(BaseModel):
         standing_out
             Columns of numbers in which a few rows differ from all others.
         """
+        counts = {column.name: _fewest(column) for column in description.columns}
+        rare = {name for name, count in counts.items() if 0 < count < self.smallest_samples}
+        return frozenset(rare.union(standing_out))
+
+    def objection_to_telling(self, description: SiteDescription) -> str | None:
+        """Why a table is not described at all, or None."""
         fewest = self.smallest_samples
         if description.rows < fewest:
             return f"it has fewer rows than the {fewest} its policy asks for; train without it"
-        counts = {column.name: _fewest(column) for column in description.columns}
-        rare = {name for name, count in counts.items() if 0 < count < fewest}
-        small = [name for name in counts if name in rare.union(standing_out)]
-        if small:
-            return (
-                f"fewer than {fewest} rows have some value or level of {listed(small)}, and its "
-                "policy allows no fewer; drop them with --drop, or have the site merge rare levels "
-                "or lower smallest_samples in its policy"
-            )
-        if self._has_rare_labels(description):
-            return (
-                f"fewer than {fewest} of its rows have some label of the target, and its policy "
-                "allows no fewer; have the site change its policy, or train without it"
-            )
         return None
 
-    def allowed(self, description: SiteDescription) -> SiteDescription:
-        """The description without labels that the policy forbids and nobody needs.
+    def allowed(
+        self, description: SiteDescription, *, numbers_are_classes: bool = False
+    ) -> SiteDescription:
+        """The description with 0 for the rows of every label that few rows have.
 
-        More than two numbers are taken for classes only if the server says so.
+        Which labels there are is told. More than two numbers are classes only if the server says
+        so; else nothing is told of them if few rows have one.
         """
         target = description.target
-        if target is None or target.kind == "label" or len(target.labels or {}) <= 2:
+        labels = (None if target is None else target.labels) or {}
+        if target is None or all(count >= self.smallest_samples for count in labels.values()):
             return description
-        if not self._has_rare_labels(description):
-            return description
-        plain = target.model_copy(update={"labels": None})
+        told: dict[str, int] | None = {
+            label: count if count >= self.smallest_samples else 0 for label, count in labels.items()
+        }
+        if target.kind == "number" and len(labels) > 2 and not numbers_are_classes:
+            told = None
+        plain = target.model_copy(update={"labels": told})
         return description.model_copy(update={"target": plain})
-
-    def _has_rare_labels(self, description: SiteDescription) -> bool:
-        labels = (None if description.target is None else description.target.labels) or {}
-        return any(count < self.smallest_samples for count in labels.values())
 
     def objection(self, request: Request, rows: int) -> str | None:
         """Why a request is not answered on so many rows, or None."""

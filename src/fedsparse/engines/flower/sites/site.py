@@ -33,6 +33,7 @@ from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.losses import Softmax, SquaredError
 from fedsparse.requests import Request
 from fedsparse.tables import SiteDescription
+from fedsparse.tables.sentences import listed
 from fedsparse.wire import MAX_LENGTH
 
 log = logging.getLogger("fedsparse.federation")
@@ -71,6 +72,7 @@ class Site:
         self._threads = threads
         self._setup: tuple[str, bytes] | None = None
         self._lenses: dict[str, Lens] = {}
+        self._unchecked: set[str] = set()
         self._opened: tuple[str, LocalEngine] | None = None
         self._rounds: Counter[int] = Counter()
 
@@ -141,28 +143,47 @@ class Site:
             raise WireError("What is to be described is malformed.") from None
         told = self._table.describe(self.name, wishes)
         description = told.description
-        if wishes.task == "auto":
-            description = self._policy.allowed(description)
-        self._check_telling(description)
+        is_asked = wishes.task == "classification"
+        description = self._policy.allowed(description, numbers_are_classes=is_asked)
+        objection = self._policy.objection_to_telling(description)
+        if objection is not None:
+            raise FederationError(objection)
+        description = self._without_withheld(description)
         log.info("%s described its table: %d rows", self.name, self._table.rows)
         return Described(Told(description=description, target=told.target).model_dump(mode="json"))
 
-    def _check_telling(self, description: SiteDescription) -> None:
-        """Refuse to tell what the policy forbids."""
-        numbers = [own.name for own in description.columns if own.kind == "number"]
-        standing_out = self._table.standing_out(numbers, self._policy.smallest_samples)
-        objection = self._policy.objection_to_telling(description, standing_out)
-        if objection is not None:
-            self._log_rare_levels(description)
-            raise FederationError(objection)
-
-    def _log_rare_levels(self, description: SiteDescription) -> None:
-        """Say here, and here alone, which levels they are."""
+    def _without_withheld(self, description: SiteDescription) -> SiteDescription:
+        """What may be told; which columns and levels may not is said here, and here alone."""
+        withheld = self._withheld(description)
+        if not withheld:
+            return description
+        names = [name for name in description.names if name in withheld]
+        fewest = self._policy.smallest_samples
+        log.warning(
+            "%s tells nothing of %s: fewer than %d rows have some value or level",
+            self.name, listed(names), fewest,
+        )  # fmt: skip
         for column in description.columns:
             for level, count in (column.levels or {}).items():
-                if count < self._policy.smallest_samples:
-                    rare = f'"{level}" of column "{column.name}"'
-                    log.warning("%s: %d rows have %s", self.name, count, rare)
+                if count < fewest:
+                    log.warning("%s: %d rows have %s=%s", self.name, count, column.name, level)
+        return description.withholding(withheld)
+
+    def _withheld(self, description: SiteDescription) -> frozenset[str]:
+        standing_out = self._table.standing_out(
+            description.number_names, self._policy.smallest_samples
+        )
+        return self._policy.withheld(description, standing_out)
+
+    def _check_telling(self, description: SiteDescription) -> None:
+        """Refuse to answer about what the policy forbids to tell."""
+        objection = self._policy.objection_to_telling(description)
+        if objection is not None:
+            raise FederationError(objection)
+        if self._withheld(description):
+            raise FederationError(
+                "the server uses columns of which its policy lets it tell nothing"
+            )
 
     def _answer(self, asks: Asks, run: int, crossed: tuple[int, int] | None) -> Payload:
         self._learn(asks)
@@ -170,6 +191,7 @@ class Site:
         unknown = {digest for digest, _ in asks.requests} - self._lenses.keys()
         if engine is None or unknown:
             return TellMe(tuple(sorted(unknown)))
+        self._check_fills(engine)
         requests = [
             (lens, decode_request(request, engine.through(lens).shape))
             for lens, request in ((self._lenses[digest], own) for digest, own in asks.requests)
@@ -184,6 +206,20 @@ class Site:
             self.name, _listed([request for _, request in requests]), size, _on_socket(crossed),
         )  # fmt: skip
         return Answered(answers, crossed)
+
+    def _check_fills(self, engine: LocalEngine) -> None:
+        """Refuse a lens that would fill few holes with what makes their rows stand out."""
+        for digest in self._unchecked:
+            scaling = self._lenses[digest].scaling
+            fill = None if scaling is None else scaling.fill
+            fewest = self._policy.smallest_samples
+            if fill is not None and engine.would_stand_out(fill, fewest):
+                del self._lenses[digest]
+                raise FederationError(
+                    "holes would be filled with a value far from all of its own; see whether "
+                    "sites use the same unit, or leave the column out with --drop"
+                )
+        self._unchecked.clear()
 
     def _objection(self, requests: Sequence[Request], run: int) -> str | None:
         """Why some request is not answered, or None; those that are count against the policy."""
@@ -209,6 +245,7 @@ class Site:
         for written in asks.lenses:
             lens = lens_from_bytes(written)
             self._lenses[lens.digest] = lens
+            self._unchecked.add(lens.digest)
 
     def _engine(self, session: str) -> LocalEngine | None:
         """The rows made ready under a setup, or None if it is not known."""
@@ -218,8 +255,7 @@ class Site:
             return None
         setup = Setup.from_bytes(self._setup[1])
         # A server may ask for other columns than were described, or without a description.
-        fewest = self._policy.smallest_samples
-        self._check_telling(self._table.describe_used(self.name, setup.agreed, fewest))
+        self._check_telling(self._table.describe_used(self.name, setup.agreed))
         features, targets, classes = self._table.encode(setup.agreed)
         data = FederatedData(
             features,

@@ -18,7 +18,6 @@ from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription,
 from fedsparse.tables.cells import Task
 from fedsparse.tables.delimited import typed
 from fedsparse.tables.describing import describe_target
-from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
 from fedsparse.tables.values import number_matrix
@@ -68,11 +67,10 @@ class SiteTable(ABC):
         """Say what is in the table, without a row."""
 
     @abstractmethod
-    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """Say what answers under an agreement would speak of.
 
-        A FederationError if that is something the site does not offer, or if holes in fewer than
-        ``fewest`` rows would be filled so that these rows stand out.
+        A FederationError if that is something the site does not offer.
         """
 
     @abstractmethod
@@ -121,7 +119,7 @@ class NamedTable(SiteTable):
             description=describe(self.frame, site, roles, task=wishes.task), target=self.target
         )
 
-    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """As if the agreed columns were all there are."""
         encoding = _parsed(Encoding, agreed)
         columns = {column.name: column for column in encoding.columns}
@@ -137,27 +135,7 @@ class NamedTable(SiteTable):
         for own in description.columns:
             if own.kind not in (columns[own.name].kind, "empty"):
                 raise FederationError(f'it has no {columns[own.name].kind} in column "{own.name}"')
-            if own.missing:
-                self._check_fill(columns[own.name], own.missing < fewest)
         return description
-
-    def _check_fill(self, column: EncodedColumn, has_few_holes: bool) -> None:
-        """Refuse to fill holes with what would make their rows stand out."""
-        if column.fill is None:
-            return
-        if column.kind == "category":
-            is_likely = all(0.0 <= share <= 1.0 for share in column.fill)
-        else:
-            values = number_matrix(typed(self.frame.select(column.name)), [column.name])
-            low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-            reach = high - low
-            is_near = low > high or low - reach <= column.fill[0] <= high + reach
-            is_likely = not has_few_holes or bool(is_near)
-        if not is_likely:
-            raise FederationError(
-                f'holes of "{column.name}" would be filled with a value far from all of its own; '
-                "see whether sites use the same unit, or leave the column out with --drop"
-            )
 
     def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
         """Those of which one value is in most rows, and others in fewer than allowed."""
@@ -218,7 +196,7 @@ class NumberedTable(SiteTable):
         )
         return Told(description=description, target="")
 
-    def describe_used(self, site: str, agreed: dict[str, Any], fewest: int) -> SiteDescription:
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """All of it."""
         return self.describe(site, Wishes(task=_parsed(NumberedEncoding, agreed).task)).description
 
