@@ -358,6 +358,7 @@ WRONG_TABLES = {
     "sparsity of words": ((), (*ROLES, "--sparsity", "few"), "'few'"),
     "option of no method": ((), (*ROLES, "--step-size", "1"), "--step-size means nothing"),
     "method not there": ((), (*ROLES, "--method", "mine:Own"), "mine cannot be imported"),
+    "one round": ((), (*ROLES, "--rounds", "1"), "FedSplice finds nothing in 1 round"),
     "seed too large": ((), (*ROLES, "--seed", 2**63), "--seed must be a whole number from 0 to"),
     "keep not there": ((), (*ROLES, "--keep", "marker_99"), '"marker_99"'),
 }  # fmt: skip

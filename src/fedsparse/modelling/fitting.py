@@ -31,6 +31,9 @@ _LARGE, _MODERATE = 100.0, 3.0
 """Intercept column for Newton's method, and for first-order methods, whose steps a large one would
 shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
 
+_FEWEST_SPLICING = 2
+"""Rounds of one splice: slopes, then curvature."""
+
 
 def tell_nobody(done: str) -> None:
     """Show nothing."""
@@ -306,6 +309,10 @@ def check_fit(options: FitOptions, width: int) -> None:
     for feature in options.keep:
         if not 0 <= feature < width:
             raise OptionError(f"keep names feature {feature}, but they go from 0 to {width - 1}")
+    if options.splices and options.rounds < _FEWEST_SPLICING:
+        raise OptionError(
+            f"FedSplice finds nothing in {options.rounds} round; give it {_FEWEST_SPLICING} or more"
+        )
     algorithm = options.algorithm
     if algorithm is None:
         return
