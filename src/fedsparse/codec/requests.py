@@ -71,7 +71,7 @@ def encode_request(request: Request) -> bytes:
     --------
     >>> request = Evaluate(np.array([0.0, 2.5]))
     >>> decode_request(encode_request(request), shape=(2,))
-    Evaluate(x=array([0. , 2.5]))
+    Evaluate(x=array([0. , 2.5]), is_penalized=True)
     """
     name = type(request).__name__
     if REQUESTS.get(name) is not type(request):

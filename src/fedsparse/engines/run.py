@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import FrameType
@@ -281,7 +282,20 @@ class _Course:
         self._is_objective_extra = False
         start = algorithm.start(engine.shape, seed, engine.lens.loss)
         loaded = saver.load(rounds) if saver else None
-        self._reached = Reached(start, start) if loaded is None else loaded
+        self._reached = Reached(start, start) if loaded is None else self._going_on(loaded)
+
+    def _going_on(self, loaded: Reached) -> Reached:
+        """How far the run has come, without f at its last x if more rounds are to tell it.
+
+        It was asked for by itself, because the run ended there: its last bits may be others than
+        those that come with the answers of the next round.
+        """
+        last, state = loaded.records[-1:], loaded.state
+        is_at_end = state.round >= self._rounds or self._algorithm.is_done(state)
+        is_due = state.round % self._evaluate_every == 0
+        if not is_at_end and is_due and last and last[0].round == state.round:
+            return replace(loaded, records=loaded.records[:-1])
+        return loaded
 
     def is_over(self) -> bool:
         """Whether all rounds are made, more would change nothing, or the run diverged."""

@@ -7,12 +7,12 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 import pytest
+from fedsparse.data.moments import federated_moments
 from flwr.app import ConfigRecord, Error, RecordDict
 from scipy import sparse
 
 import fedsparse as fs
 from fedsparse.codec import encode_answer
-from fedsparse.data.moments import federated_moments
 from fedsparse.engines.flower import payloads
 from fedsparse.engines.flower.payloads import Answered, Ask
 from fedsparse.engines.flower.server import mailbox
@@ -22,8 +22,8 @@ from fedsparse.engines.flower.server.engine import FlowerEngine
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
-from fedsparse.errors import FederationError
 from fedsparse.engines.run import run_on
+from fedsparse.errors import FederationError
 from fedsparse.stacks import DenseStack
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 from tests.engines.flower.grids import TARGET, Nodes, answering, site_named

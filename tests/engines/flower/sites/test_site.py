@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import polars as pl
 import pytest
+from fedsparse.fitting import Scaling
 from flwr.app import Context, Message, RecordDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,6 @@ from fedsparse.engines.flower.sites.policy import Policy, read_policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable, open_table
 from fedsparse.errors import DataError, OptionError
-from fedsparse.fitting import Scaling
 
 ROWS = np.random.default_rng(0).standard_normal((12, 4)).round(2)
 TARGETS = ROWS[:, 0] - ROWS[:, 1]
