@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
 from benchmarks.slow_line import SERVER, SlowLine
