@@ -6,6 +6,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
+from flwr.proto.message_pb2 import PullObjectResponse
+
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -20,10 +22,24 @@ class Exchange:
     bytes_down: int
 
     @property
+    def kind(self) -> str:
+        """The last part of the path, such as ``push-object``."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def is_idle(self) -> bool:
-        """Whether nothing was asked or answered: a look for messages, or a sign of life."""
-        is_look = self.path == "/v1/fleet/pull-messages" and not self.response
-        return is_look or self.path == "/v1/fleet/send-node-heartbeat"
+        """Whether nothing came of it: a look for what is not there yet, or a sign of life.
+
+        How many of these there are depends on the time that all else takes.
+        """
+        match self.kind:
+            case "send-node-heartbeat":
+                return True
+            case "pull-messages":
+                return not self.response
+            case "pull-object":
+                return not PullObjectResponse.FromString(self.response).object_available
+        return False
 
 
 class Proxy:
