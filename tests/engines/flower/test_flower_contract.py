@@ -5,6 +5,7 @@ module changed when a release of Flower is new. Run them first, and add the rele
 once they and the tests of federations pass.
 """
 
+import ast
 import inspect
 import subprocess
 import sys
@@ -62,6 +63,27 @@ def test_the_installed_release_is_supported():
     release = ".".join(flwr.__version__.split(".")[:2])
     print(f"Flower {flwr.__version__}")
     assert release in RELEASES
+
+
+def _imported_by(path):
+    """Modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+
+
+def test_nothing_else_uses_flower_beyond_its_public_interface():
+    source = ROOT / "src" / "fedsparse"
+    public = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy"}
+    beyond = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        for module in _imported_by(path)
+        if module.partition(".")[0] == "flwr" and module not in public
+    }
+    assert beyond == {"engines/flower/flower_internals.py"}
 
 
 def _named(own):

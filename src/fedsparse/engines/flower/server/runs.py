@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,12 +32,9 @@ class Address:
         return f"127.0.0.1:{self.port}"
 
 
-@contextmanager
-def control_of(folder: ServerFolder, address: Address) -> Iterator[Control]:
+def control_of(folder: ServerFolder, address: Address) -> Control:
     """A connection to the server that was started with a folder."""
-    authority = None if address.is_insecure else folder.authority
-    with Control(str(address), authority) as control:
-        yield control
+    return Control(str(address), None if address.is_insecure else folder.authority)
 
 
 @contextmanager
@@ -46,6 +43,11 @@ def reached(folder: ServerFolder, address: Address) -> Iterator[Control]:
     try:
         with control_of(folder, address) as control:
             yield control
+    except httpx.HTTPStatusError as error:
+        raise FederationError(
+            f"the server at {address} refuses ({reason_of(error)}); restart it, so that it is of "
+            "the release that is installed"
+        ) from None
     except httpx.HTTPError as error:
         raise FederationError(
             f"no server answers at {address} ({reason_of(error)}); start it with 'fedsparse "
@@ -99,15 +101,16 @@ def chosen_run(control: Control, number: int | None) -> KnownRun:
 
 def stop(control: Control, run: KnownRun) -> None:
     """Have the server end a run, and see its process end; what it had reached is kept."""
-    control.stop(run.number)
+    with suppress(httpx.HTTPStatusError):  # it may have ended by itself a moment ago
+        control.stop(run.number)
     folder = folder_of(run)
-    if folder is None:
-        return
-    wait_until_free(folder)
-    if is_locked(folder / LOCK):
+    if folder is not None:
+        wait_until_free(folder)
+    is_writing = folder is not None and is_locked(folder / LOCK)
+    if is_writing or run.number in [own.number for own in under_way(control)]:
         raise FederationError(
-            f"run {run.number} was told to stop and still writes to {folder} after "
-            f"{_END_SECONDS:.0f} s; restart the server"
+            f"run {run.number} was told to stop and has not ended after {_END_SECONDS:.0f} s; "
+            "restart the server"
         )
 
 
