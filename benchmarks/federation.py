@@ -13,12 +13,12 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.slow_line import SERVER, SlowLine
 from benchmarks.tables import show
-from fedsparse.data.federated import FederatedData
-from fedsparse.engines.flower.demonstration import Programs
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.keys import make_keys
+from fedsparse.federation.demonstration import Programs
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
 from fedsparse.modelling.fitting import FitOptions, fit, loss_for
-from fedsparse.models import FitSummary
+from fedsparse.modelling.summary import FitSummary
+from fedsparse.problem.federated import FederatedData
 
 SITES = ("aachen", "bari", "cork", "delft", "espoo")
 WIDTH, ROWS, TAU = 200, 300, 10

@@ -10,8 +10,8 @@ import fedsparse as fs
 from benchmarks.measured import in_own_process, peak_bytes
 from benchmarks.problems import sparse_clients
 from benchmarks.tables import show
-from fedsparse.clients import open_clients
-from fedsparse.clients.workers import Workers
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 
 WIDTHS = (10_000, 100_000, 1_000_000, 10_000_000)
 TAU = 200

@@ -7,8 +7,8 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.problems import dense_clients, sparse_clients
 from benchmarks.tables import show
-from fedsparse.clients import open_clients
-from fedsparse.clients.workers import Workers
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 from fedsparse.requests import LocalSteps
 
 THREADS = 2

@@ -10,8 +10,8 @@ import fedsparse as fs
 from benchmarks import plain
 from benchmarks.problems import dense_clients, sparse_clients
 from benchmarks.tables import show
+from fedsparse.compute.kernels.columns import read_ahead
 from fedsparse.engines import LocalEngine
-from fedsparse.kernels.columns import read_ahead
 
 THREADS = 2
 LOCAL_STEPS = 10

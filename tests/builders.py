@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.clients import open_clients
-from fedsparse.clients.workers import Workers
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 
 LOSSES = ("squared", "logistic", "softmax")
 STORAGES = ("dense", "csr")

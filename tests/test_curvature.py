@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse import wire
 from fedsparse.algorithms import EDSL
-from fedsparse.clients import open_clients
-from fedsparse.clients.curvature import from_triangle, triangle_index, triangle_size
-from fedsparse.clients.workers import Workers
+from fedsparse.compute import open_clients
+from fedsparse.compute.curvature import from_triangle, triangle_index, triangle_size
+from fedsparse.compute.workers import Workers
 from fedsparse.engines import LocalEngine
+from fedsparse.requests.wire import vectors as wire
 from tests import oracle
 from tests.builders import (
     CLASSES,

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse import wire
+from fedsparse.requests.wire import vectors as wire
 from tests import oracle
 from tests.builders import (
     CLASSES,

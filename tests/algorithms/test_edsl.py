@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse import wire
 from fedsparse.algorithms import EDSL
+from fedsparse.requests.wire import vectors as wire
 from tests import oracle
 from tests.builders import (
     LOSS_OBJECTS,

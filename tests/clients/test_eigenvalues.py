@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fedsparse.clients import open_clients
-from fedsparse.clients.workers import Workers
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 ROWS = (5, 9, 30, 6)

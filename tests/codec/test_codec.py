@@ -11,17 +11,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.codec import (
-    WireError,
-    decode_answer,
-    decode_request,
-    encode_answer,
-    encode_request,
-    stack_answers,
-)
-from fedsparse.codec.frame import packed, unpacked
+from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
 from fedsparse.requests import ShiftedLasso
-from fedsparse.stacks import DenseStack, SparseStack, Stack
+from fedsparse.requests.wire.answer_bytes import decode_answer, encode_answer, stack_answers
+from fedsparse.requests.wire.frame import packed, unpacked
+from fedsparse.requests.wire.request_bytes import decode_request, encode_request
+from fedsparse.requests.wire.vectors import WireError
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate, fields_of
 
 WIDTH = 24
@@ -303,7 +298,7 @@ def test_whatever_a_header_says_only_a_wire_error_comes_of_it(value, key, parts)
 
 
 def test_a_claim_of_great_length_takes_no_memory():
-    from fedsparse import wire
+    from fedsparse.requests.wire import vectors as wire
 
     huge = wire.encode_sparse([5], [1.0], 2**40)
     message = packed({"request": "Evaluate", "numbers": {}, "vectors": ["x"]}, [huge])

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.engines.flower.server.conduct import Conduct
+from fedsparse.federation.server.conduct import Conduct
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.sparsity import TopK
+from fedsparse.problem.sparsity import TopK
 
 OWN = """
 from dataclasses import dataclass, field

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.stacks import DenseStack
+from fedsparse.compute.stacks import DenseStack
 
 VECTORS = np.array([[1.0, 0.0], [3.0, 4.0], [0.5, -2.0]])
 NUMBERS = np.array([1.0, 5.0, -2.0])

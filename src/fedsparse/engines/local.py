@@ -8,14 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
-from fedsparse.clients import Clients, open_clients
-from fedsparse.clients.workers import Workers, available_threads
-from fedsparse.data.federated import FederatedData
+from fedsparse.compute import Clients, open_clients
+from fedsparse.compute.workers import Workers, available_threads
 from fedsparse.engines.checkpoint import fingerprint
 from fedsparse.engines.engine import Ask, Engine, weights_of
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss, as_loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss, as_loss
 from fedsparse.requests import Answers, Fields, Request
 
 _KEPT_BYTES = 2**30

@@ -12,10 +12,10 @@ from types import FrameType
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_seed
-from fedsparse.data.federated import FederatedData
+from fedsparse.compute.kernels.random import sample_without_replacement
 from fedsparse.engines import checkpoint as checkpoints
 from fedsparse.engines.checkpoint import Reached
 from fedsparse.engines.conversation import Conversation, converse, together
@@ -30,8 +30,8 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.kernels.random import sample_without_replacement
-from fedsparse.losses import Loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
 from fedsparse.requests import Answers, Evaluate, Request, Smoothness
 
 # An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.

@@ -20,7 +20,7 @@ from fedsparse.modelling.fitting import (
     prepare,
     tell_nobody,
 )
-from fedsparse.models.summary import Selection, SelectionPoint
+from fedsparse.modelling.summary import Selection, SelectionPoint
 from fedsparse.requests import Evaluate
 
 _GAMMA = 1.0

@@ -18,11 +18,11 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
-from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.modelling.specification import FitSpecification
+from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
+from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass
 from fedsparse.requests import ColumnSquares, ColumnSums
-from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
 
 OnModel = Callable[[str], None]
 """Called with what has just been fitted, once for each model."""

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss, Softmax
 from fedsparse.modelling.methods import (
     METHOD_OPTIONS,
     arguments_of,
@@ -20,6 +19,7 @@ from fedsparse.modelling.methods import (
     titled,
 )
 from fedsparse.modelling.settings import Settings, Shown, as_option
+from fedsparse.problem.losses import Loss, Softmax
 from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
 from fedsparse.tables.encoding import Impute
@@ -199,7 +199,7 @@ class FitSpecification(TableSpecification):
 
         Examples
         --------
-        >>> from fedsparse.losses import Logistic
+        >>> from fedsparse.problem.losses import Logistic
         >>> told = FitSpecification(impute="mean").told(Logistic(), None, sparsity=7, rounds=9)
         >>> told["method"], told["number of features"], told["rounds"]
         ('FedSplice', '7, by cross-validation', '9 of at most 100')

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines.conversation import converse
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.analysis import OnProgress, analysing
+from fedsparse.modelling.building import Provenance, summarize
 from fedsparse.modelling.fitting import loss_for
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.models import FitSummary
-from fedsparse.models.building import Provenance, summarize
-from fedsparse.models.summary import SiteCount
+from fedsparse.modelling.summary import FitSummary, SiteCount
+from fedsparse.problem.federated import FederatedData
 
 if TYPE_CHECKING:
     from fedsparse.tables import Loaded

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.stacks import Stack
 from fedsparse.requests.request import Fields
-from fedsparse.stacks import Stack
 
 
 @dataclass(frozen=True, eq=False)

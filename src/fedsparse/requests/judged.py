@@ -8,10 +8,10 @@ from scipy.special import log_softmax
 from scipy.stats import rankdata
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.clients.base import by_class
+from fedsparse.compute import Clients
+from fedsparse.compute.clients import by_class
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
-from fedsparse.stacks import DenseStack
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.kernels.plan import Plan
-from fedsparse.kernels.random import sample_without_replacement
+from fedsparse.compute import Clients
+from fedsparse.compute.kernels.plan import Plan
+from fedsparse.compute.kernels.random import sample_without_replacement
+from fedsparse.compute.stacks import DenseStack, Stack, flatten
+from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests.request import Fields, Request, Shapes
-from fedsparse.sparsity import Sparsity
-from fedsparse.stacks import DenseStack, Stack, flatten
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedsparse.arrays import BoolArray, FloatArray
-from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError
+from fedsparse.tables.compression import decompressed
 from fedsparse.tables.sentences import counted, joined, listed
 from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, Sheet, is_text
 

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
+from fedsparse.requests.wire.vectors import MAX_LENGTH
 from fedsparse.tables.cells import Task, cell_findings, check_task
 from fedsparse.tables.delimited import typed
 from fedsparse.tables.inputs import Roles, check_roles
@@ -26,7 +27,6 @@ from fedsparse.tables.values import (
     number_names,
     text_kind,
 )
-from fedsparse.wire import MAX_LENGTH
 
 if TYPE_CHECKING:
     import polars as pl

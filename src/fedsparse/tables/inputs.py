@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from fedsparse.data.compression import decompressed
 from fedsparse.errors import DataError, OptionError
+from fedsparse.tables.compression import decompressed
 from fedsparse.tables.delimited import read_text, typed
 from fedsparse.tables.sentences import Finding, error, listed, nearest
 from fedsparse.tables.values import Sheet, as_frame, as_sheet

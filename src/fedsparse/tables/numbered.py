@@ -14,17 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.data.compression import decompressed
-from fedsparse.data.libsvm import load_svmlight
 from fedsparse.errors import DataError, OptionError
+from fedsparse.requests.wire.vectors import MAX_LENGTH
 from fedsparse.tables.agreeing import decide_target, name_clashes, row_findings
 from fedsparse.tables.cells import Task
+from fedsparse.tables.compression import decompressed
 from fedsparse.tables.describing import NumberedFeatures, SiteDescription, describe_target
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.inputs import Roles, check_exists, site_names
 from fedsparse.tables.sentences import Finding, error
+from fedsparse.tables.svmlight import load_svmlight
 from fedsparse.tables.values import labels
-from fedsparse.wire import MAX_LENGTH
 
 _QUERY = b"qid:"
 

@@ -11,8 +11,8 @@ import pytest
 from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.keys import make_keys
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
 from tests.cli.federation.federations import (
     TARGET,
     Federation,

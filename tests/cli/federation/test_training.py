@@ -6,7 +6,7 @@ import pytest
 from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
-from fedsparse.models.building import history_of
+from fedsparse.modelling.building import history_of
 from tests.cli.federation.federations import (
     TARGET,
     Federation,

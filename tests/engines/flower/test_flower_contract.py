@@ -44,12 +44,12 @@ from flwr.supercore.protobuf.client import ProtobufRequestContext
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from fedsparse.engines.flower import flower_internals
-from fedsparse.engines.flower.demonstration import free_port, wait_for_port
-from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_in
-from fedsparse.engines.flower.payloads import Hello, from_bytes
-from fedsparse.engines.flower.server.submission import project_of
-from fedsparse.engines.flower.server.training import Training
+from fedsparse.federation import flower_internals
+from fedsparse.federation.demonstration import free_port, wait_for_port
+from fedsparse.federation.messages import MESSAGE_TYPE, content_of, payload_in
+from fedsparse.federation.payloads import Hello, from_bytes
+from fedsparse.federation.server.submission import project_of
+from fedsparse.federation.server.training import Training
 from tests.engines.flower.guarded_superlink import ELSEWHERE
 
 RELEASES = ("1.41", "1.42")
@@ -83,7 +83,7 @@ def test_nothing_else_uses_flower_beyond_its_public_interface():
         for module in _imported_by(path)
         if module.partition(".")[0] == "flwr" and module not in public
     }
-    assert beyond == {"engines/flower/flower_internals.py"}
+    assert beyond == {"federation/flower_internals.py"}
 
 
 def _named(own):

@@ -7,24 +7,24 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 import pytest
-from fedsparse.data.moments import federated_moments
+from fedsparse.research.data.moments import federated_moments
 from flwr.app import ConfigRecord, Error, RecordDict
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.codec import encode_answer
-from fedsparse.engines.flower import payloads
-from fedsparse.engines.flower.payloads import Answered, Ask
-from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.agreement import Terms
-from fedsparse.engines.flower.server.conduct import Conduct
-from fedsparse.engines.flower.server.engine import FlowerEngine
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.engines.run import run_on
 from fedsparse.errors import FederationError
-from fedsparse.stacks import DenseStack
+from fedsparse.federation import payloads
+from fedsparse.federation.payloads import Answered, Ask
+from fedsparse.federation.server import mailbox
+from fedsparse.federation.server.agreement import Terms
+from fedsparse.federation.server.conduct import Conduct
+from fedsparse.federation.server.flower_engine import FlowerEngine
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable
+from fedsparse.requests.wire.answer_bytes import encode_answer
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 from tests.engines.flower.grids import TARGET, Nodes, answering, site_named
 

@@ -4,18 +4,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fedsparse.codec import decode_request
-from fedsparse.engines.flower.payloads import Ask, from_bytes
-from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.lock import LOCK, locked
-from fedsparse.engines.flower.server.outcome import CHECKPOINT, train
-from fedsparse.engines.flower.server.training import Training
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError, OptionError
-from fedsparse.models import FitSummary
+from fedsparse.federation.payloads import Ask, from_bytes
+from fedsparse.federation.server import mailbox
+from fedsparse.federation.server.lock import LOCK, locked
+from fedsparse.federation.server.outcome import CHECKPOINT, train
+from fedsparse.federation.server.training import Training
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable
+from fedsparse.modelling.summary import FitSummary
 from fedsparse.requests import ColumnMoments
+from fedsparse.requests.wire.request_bytes import decode_request
 from tests.engines.flower.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")

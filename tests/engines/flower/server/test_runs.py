@@ -6,11 +6,11 @@ from contextlib import nullcontext
 import httpx
 import pytest
 
-from fedsparse.engines.flower.flower_internals import KnownRun
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.server import runs
-from fedsparse.engines.flower.server.lock import LOCK, locked
 from fedsparse.errors import FederationError, OptionError
+from fedsparse.federation.flower_internals import KnownRun
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.server import runs
+from fedsparse.federation.server.lock import LOCK, locked
 
 NOW = datetime.datetime(2026, 11, 18, 14, 3, tzinfo=datetime.UTC)
 

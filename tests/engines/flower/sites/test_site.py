@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.codec import WireError, decode_answer, encode_request
-from fedsparse.codec.frame import packed
-from fedsparse.engines.flower.app import client
-from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
-from fedsparse.engines.flower.payloads import (
+from fedsparse.errors import DataError, OptionError
+from fedsparse.federation.app import client
+from fedsparse.federation.messages import MESSAGE_TYPE, content_of, payload_of
+from fedsparse.federation.payloads import (
     Answered,
     Ask,
     Described,
@@ -26,10 +25,13 @@ from fedsparse.engines.flower.payloads import (
     from_bytes,
     to_bytes,
 )
-from fedsparse.engines.flower.sites.policy import Policy, read_policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable, open_table
-from fedsparse.errors import DataError, OptionError
+from fedsparse.federation.sites.policy import Policy, read_policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable, NumberedTable, open_table
+from fedsparse.requests.wire.answer_bytes import decode_answer
+from fedsparse.requests.wire.frame import packed
+from fedsparse.requests.wire.request_bytes import encode_request
+from fedsparse.requests.wire.vectors import WireError
 
 ROWS = np.random.default_rng(0).standard_normal((12, 4)).round(2)
 TARGETS = ROWS[:, 0] - ROWS[:, 1]
