@@ -136,7 +136,10 @@ class TestClusterMap:
 
 
 def test_import_of_the_package_does_not_load_scikit_learn():
-    lines = "import sys, fedsparse, fedsparse.research.data.clusters; assert 'sklearn' not in sys.modules"
+    lines = (
+        "import sys, fedsparse, fedsparse.research.data.clusters; "
+        "assert 'sklearn' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", lines], check=True, timeout=60)
 
 

@@ -15,8 +15,8 @@ from fedsparse.files import ready_folder
 from fedsparse.version import __version__
 
 if TYPE_CHECKING:
-    from fedsparse.report.experiment_tables import Tables
     from fedsparse.report.network import Network
+    from fedsparse.research.experiments.experiment_tables import Tables
     from fedsparse.research.experiments.runner import Doing
 
 FOLDER = "fedsparse-reproduction"

@@ -12,7 +12,6 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.kernels import stack_sums as loops
-from fedsparse.requests.wire import vectors as wire
 
 
 class Stack(ABC):
@@ -31,10 +30,6 @@ class Stack(ABC):
     @abstractmethod
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""
-
-    @abstractmethod
-    def encoded_bytes(self) -> int:
-        """Length of all vectors in the encoding of `fedsparse.requests.wire.vectors`."""
 
     @abstractmethod
     def is_finite(self) -> bool:
@@ -94,16 +89,6 @@ class DenseStack(Stack):
         """‖x_i − x‖² of each client."""
         return loops.dense_squared_distances(self.rows, flatten(x))
 
-    def encoded_bytes(self) -> int:
-        """Length of all vectors; zeros may make the sparse form of some the shorter one."""
-        length = self.rows.shape[1]
-        full = np.count_nonzero(self.rows, axis=1) == length
-        every, whole = np.arange(length), np.array([0, length])
-        with_zeros = sum(
-            int(wire.encoded_sizes(whole, every, row, length)[0]) for row in self.rows[~full]
-        )
-        return int(full.sum()) * wire.dense_size(length) + with_zeros
-
     def is_finite(self) -> bool:
         """Whether no vector holds NaN or infinity."""
         return bool(np.isfinite(self.rows).all())
@@ -158,11 +143,6 @@ class SparseStack(Stack):
         return loops.sparse_squared_distances(
             self.pointer, self.indices, self.values, support, offset[support]
         )
-
-    def encoded_bytes(self) -> int:
-        """Length of the changes: the base is known to both sides."""
-        sizes = wire.encoded_sizes(self.pointer, self.indices, self.values, self._length)
-        return int(sizes.sum())
 
     def is_finite(self) -> bool:
         """Whether no change holds NaN or infinity."""

@@ -62,5 +62,5 @@ class Request(ABC):
         return ()
 
     def encoded_bytes(self) -> int:
-        """Length of those vectors in the encoding of `fedsparse.requests.wire.vectors`, for one client."""
+        """Length of those vectors in the encoding of `wire.vectors`, for one client."""
         return sum(len(wire.encode(flatten(vector))) for vector in self.vectors())

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from fedsparse.arrays import FloatArray
 from fedsparse.files import write_atomically
-from fedsparse.research.data.folders import cache_folder
+from fedsparse.tables.folders import cache_folder
 
 VERSION = 1
 """To be raised when parsing, or the form of the entries, changes."""

@@ -12,8 +12,8 @@ from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import DataError
 from fedsparse.problem.checking import check_finite
-from fedsparse.research.data.dataset import Dataset
 from fedsparse.tables.compression import decompressed
+from fedsparse.tables.dataset import Dataset
 from fedsparse.tables.parsed import Entry
 
 CACHED_FROM = 2**18

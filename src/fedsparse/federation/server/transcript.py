@@ -3,8 +3,8 @@
 A conversation depends on nothing but the sums it was told. So what is written here is enough to go
 on with a run, to read what was asked of whom, and to work the model out again to the last bit.
 
-A record is a frame (`fedsparse.requests.wire.frame`) behind its length and before its hash: the first one
-says what the run is about, every other one is an exchange.
+A record is a frame (`fedsparse.requests.wire.frame`) behind its length and before its hash: the
+first one says what the run is about, every other one is an exchange.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What callers of `fedsparse.requests.wire.vectors` hand over, checked and brought to the wire's types."""
+"""What callers of `vectors` hand over, checked and brought to the wire's types."""
 
 import operator
 from typing import Any, Final

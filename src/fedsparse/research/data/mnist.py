@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsparse.errors import DataError, OptionError
-from fedsparse.research.data.dataset import Dataset
 from fedsparse.research.data.sources import Source
 from fedsparse.tables.compression import decompressed
+from fedsparse.tables.dataset import Dataset
 
 COLLECTION = "https://ossci-datasets.s3.amazonaws.com/mnist"
 

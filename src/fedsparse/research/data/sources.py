@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedsparse.errors import DataError
-from fedsparse.research.data.folders import DATA_VARIABLE, cache_folder, data_folder, in_data_folder
+from fedsparse.tables.folders import DATA_VARIABLE, cache_folder, data_folder, in_data_folder
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from fedsparse.errors import DataError
-from fedsparse.research.data.dataset import Dataset
-from fedsparse.research.data.folders import in_data_folder
 from fedsparse.research.data.sources import Source
+from fedsparse.tables.dataset import Dataset
+from fedsparse.tables.folders import in_data_folder
 from fedsparse.tables.svmlight import load_svmlight
 
 COLLECTION = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"

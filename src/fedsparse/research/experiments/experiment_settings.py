@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
 from fedsparse.errors import OptionError
-from fedsparse.report.experiment_tables import EXPERIMENTS
+from fedsparse.research.experiments.experiment_tables import EXPERIMENTS
 
 NAMES = EXPERIMENTS
 """The paper's experiments, in its order."""

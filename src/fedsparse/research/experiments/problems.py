@@ -22,7 +22,7 @@ from fedsparse.research.datasets import (
 from fedsparse.research.experiments.experiment_settings import ExperimentSettings, read_settings
 
 if TYPE_CHECKING:
-    from fedsparse.research.data.dataset import Dataset
+    from fedsparse.tables.dataset import Dataset
 
 _SIMULATIONS = {"simulation_1": simulation_1, "simulation_2": simulation_2}
 _LOADERS = {"e2006": load_e2006, "rcv1": load_rcv1, "mnist": load_mnist}

@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from fedsparse.report.closing_table import rounds_to_reach
-from fedsparse.report.experiment_tables import REFERENCE
 from fedsparse.research.experiments.experiment_settings import ExperimentSettings
+from fedsparse.research.experiments.experiment_tables import REFERENCE, rounds_to_reach
 
 DELAY_SECONDS = 0.15
 """The paper's network delay of a round."""

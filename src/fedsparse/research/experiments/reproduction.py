@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from fedsparse.files import ready_folder, write_atomically
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.research.experiments.claims import claims_table, scaling_claims
 from fedsparse.research.experiments.experiment_settings import NAMES, check_name
+from fedsparse.research.experiments.experiment_tables import Tables
 from fedsparse.research.experiments.problems import load_experiment
 from fedsparse.research.experiments.runner import Doing, Runner
 from fedsparse.research.experiments.store import Store, as_parquet

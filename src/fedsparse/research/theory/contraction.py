@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-import fedsparse as fs
-from fedsparse.algorithms.algorithm import Algorithm
+from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.compute import open_clients
 from fedsparse.compute.workers import Workers, available_threads
 from fedsparse.engines import LocalEngine
 from fedsparse.engines.result import Result
+from fedsparse.engines.run import run
 from fedsparse.errors import DivergenceWarning
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
@@ -94,11 +94,9 @@ def reference_solution(
     array([3., 0., 2.])
     """
     check_count("gradients", gradients)
-    algorithms: dict[str, fs.FedHT] = {
-        "Distributed-IHT": fs.DistributedIHT(sparsity, server_step="extrapolated"),
-        "FedIter-HT": fs.FedIterHT(
-            sparsity, local_steps=REFERENCE_STEPS, server_step="extrapolated"
-        ),
+    algorithms: dict[str, FedHT] = {
+        "Distributed-IHT": DistributedIHT(sparsity, server_step="extrapolated"),
+        "FedIter-HT": FedIterHT(sparsity, local_steps=REFERENCE_STEPS, server_step="extrapolated"),
     }
     candidates = []
     for name, algorithm in algorithms.items():
@@ -185,7 +183,7 @@ def _quiet_run(
 ) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)  # the other run may do better
-        return fs.run(
+        return run(
             algorithm, data, loss=loss, rounds=rounds, seed=seed, evaluate_every=min(rounds, 10)
         )
 

@@ -19,11 +19,13 @@ import numpy as np
 import polars as pl
 from scipy import special, stats
 
-import fedsparse as fs
+from fedsparse.algorithms import FedIterHT
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
-from fedsparse.errors import OptionError
-from fedsparse.problem.losses import Loss
+from fedsparse.engines.run import run
+from fedsparse.errors import DivergenceWarning, OptionError
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Logistic, Loss, SquaredError
 
 Model = Literal["linear", "logistic"]
 Sweep = Literal["rows", "width", "width, one client", "clients"]
@@ -49,7 +51,7 @@ clients' spreads, which would make it N³; for rows of one distribution one spre
 
 # Rows N(0, I) have l_s = 6/5 of the loss's curvature at most, by the corollaries' proofs.
 _SMOOTHNESS = {"linear": 2.0 * 6 / 5, "logistic": 0.25 * 6 / 5}
-_LOSSES: dict[str, Loss] = {"linear": fs.SquaredError(), "logistic": fs.Logistic(l2=0.0)}
+_LOSSES: dict[str, Loss] = {"linear": SquaredError(), "logistic": Logistic(l2=0.0)}
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Design:
         if self.width < TRUE_SPARSITY:
             raise OptionError(f"width must be at least {TRUE_SPARSITY}, not {self.width}")
 
-    def draw(self, seed: int | np.random.SeedSequence) -> tuple[fs.FederatedData, FloatArray]:
+    def draw(self, seed: int | np.random.SeedSequence) -> tuple[FederatedData, FloatArray]:
         """The clients' data and x*, whose non-zeros are ±1."""
         random = np.random.default_rng(seed)
         truth = np.zeros(self.width)
@@ -97,16 +99,16 @@ class Design:
         else:
             targets = (random.random(rows) < special.expit(scores)).astype(np.float64)
         owners = np.repeat(np.arange(self.clients), self.samples)
-        return fs.FederatedData.from_table(features, targets, owners), truth
+        return FederatedData.from_table(features, targets, owners), truth
 
     def error(self, seed: int | np.random.SeedSequence) -> float:
         """‖x_T − x*‖² of FedIter-HT on one draw, with the theorem's step 1/(6 l_s)."""
         data, truth = self.draw(seed)
         step = 1.0 / (6.0 * _SMOOTHNESS[self.model])
-        algorithm = fs.FedIterHT(SPARSITY, local_steps=LOCAL_STEPS, step_size=step)
+        algorithm = FedIterHT(SPARSITY, local_steps=LOCAL_STEPS, step_size=step)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", fs.DivergenceWarning)  # the error tells
-            result = fs.run(
+            warnings.simplefilter("ignore", DivergenceWarning)  # the error tells
+            result = run(
                 algorithm, data, loss=_LOSSES[self.model], rounds=ROUNDS, evaluate_every=ROUNDS
             )
         return float(np.sum((result.coef - truth) ** 2))

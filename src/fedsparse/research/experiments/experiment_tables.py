@@ -132,3 +132,15 @@ def _check_described(results: pl.DataFrame, experiments: pl.DataFrame) -> None:
             raise DataError(
                 f"the table 'experiments' has no row for {name!r}, which 'results' has; add one"
             )
+
+
+def rounds_to_reach(run: pl.DataFrame, objective: float) -> int | None:
+    """First round of one method's run at or below an objective, or None.
+
+    Examples
+    --------
+    >>> rounds_to_reach(pl.DataFrame({"round": [0, 1, 2], "objective": [8.0, 4.0, 2.0]}), 5.0)
+    1
+    """
+    reached = run.filter(pl.col("objective") <= objective)["round"]
+    return None if reached.is_empty() else int(reached[0])
