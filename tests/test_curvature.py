@@ -10,6 +10,7 @@ from fedsparse.compute.curvature import from_triangle, triangle_index, triangle_
 from fedsparse.compute.workers import Workers
 from fedsparse.engines import LocalEngine
 from fedsparse.requests.wire import vectors as wire
+from fedsparse.requests.wire.stack_sizes import stack_bytes
 from tests import oracle
 from tests.builders import (
     CLASSES,
@@ -228,7 +229,7 @@ class TestBytes:
         own = np.flatnonzero(clients[0][0].any(axis=0))
         diagonal = np.diag(hessian(clients[0][0], somewhere(), "logistic"))
         assert answer["diagonal"].indices.tolist() == own.tolist()
-        assert answer["diagonal"].encoded_bytes() == encoded(diagonal[own], own, WIDTH)
+        assert stack_bytes(answer["diagonal"]) == encoded(diagonal[own], own, WIDTH)
 
     def test_csr_curvature_holds_only_pairs_of_columns_of_the_client(self):
         clients = lacking_columns("squared")
@@ -242,13 +243,13 @@ class TestBytes:
         own = SUPPORT[places]
         values = hessian(clients[0][0], somewhere(), "squared")[own[row], own[column]]
         assert answer["hessian"].indices.tolist() == pairs.tolist()
-        assert answer["hessian"].encoded_bytes() == encoded(values, pairs, length)
+        assert stack_bytes(answer["hessian"]) == encoded(values, pairs, length)
 
     def test_a_client_without_columns_sends_next_to_nothing(self):
         data = federate(lacking_columns("squared"), "csr")
         answer = ask(fs.Slopes(somewhere()), data, "squared", which=[3])
         nothing = encoded(np.empty(0), np.empty(0, dtype=np.int64), WIDTH)
-        assert answer["diagonal"].encoded_bytes() == nothing
+        assert stack_bytes(answer["diagonal"]) == nothing
 
     @pytest.mark.parametrize("storage", STORAGES)
     def test_an_objective_travels_in_eight_bytes(self, storage):

@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
 import fedsparse as fs
-from fedsparse.research.data import libsvm
+from fedsparse.tables import svmlight as libsvm
 from fedsparse.tables.svmlight import load_svmlight
 
 COMPRESSIONS = [gzip.compress, bz2.compress, lzma.compress]
