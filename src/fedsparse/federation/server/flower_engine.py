@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.arrays import AnyArray
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.compute.stacks import Stack
 from fedsparse.engines.engine import Ask, weights_of
 from fedsparse.engines.lens import Lens
@@ -33,11 +33,12 @@ from fedsparse.federation.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.federation.server.roll_call import roll_call
 from fedsparse.federation.server.transcript import SitesEngine
 from fedsparse.modelling.fitting import loss_for
-from fedsparse.requests import Answers, Fields, Request
+from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Fields, Request
 from fedsparse.requests.wire.answer_bytes import decode_answer, stack_answers
 from fedsparse.requests.wire.request_bytes import encode_request
 from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import SiteDescription
+from fedsparse.tables.cells import LARGEST
 from fedsparse.tables.sentences import joined
 
 log = logging.getLogger("fedsparse.federation")
@@ -48,7 +49,9 @@ LARGEST_MESSAGE = 2**28
 Replies = dict[int, tuple[Fields, float] | None]
 """A site's answers by the place of their ask, with what its rows weigh; None: it has no rows."""
 
-_COUNTED = ("answers", "missed", "bytes_down", "bytes_up", "socket_down", "socket_up")
+_COUNTED = (
+    "answers", "missed", "unscaled", "bytes_down", "bytes_up", "socket_down", "socket_up"
+)  # fmt: skip
 """What is known of a site when a run goes on later."""
 
 _WORTH_DELIVERING = 3
@@ -72,6 +75,8 @@ class Member:
     answers, missed
         Exchanges in which it answered or did not; questions about f, l_i, sums of columns or
         metrics alone do not count.
+    unscaled
+        Exchanges about sums of columns in which it did not answer.
     pending
         Messages it has not replied to, each with the number of the question and when it was sent.
     is_absent
@@ -95,6 +100,7 @@ class Member:
     knows_lenses: set[str] = field(default_factory=set)
     answers: int = 0
     missed: int = 0
+    unscaled: int = 0
     pending: dict[str, tuple[int, float]] = field(default_factory=dict)
     is_absent: bool = False
     excluded: str | None = None
@@ -186,6 +192,8 @@ class FlowerEngine(SitesEngine):
             if question.is_round:
                 member.answers += member.place in answers
                 member.missed += member.place not in answers
+            if question.is_of_columns:
+                member.unscaled += member.place not in answers
         seconds = time.monotonic() - began
         log.info(
             "%s: %d of %d sites answered in %.1f s",
@@ -355,6 +363,9 @@ class _Question:
             f"{count} × {name}" if count > 1 else name for name, count in counts.items()
         )
         self.is_round = any(ask.request.is_round for ask in asks)
+        self.is_of_columns = any(
+            isinstance(ask.request, ColumnSums | ColumnSquares) for ask in asks
+        )
 
     def places_of(self, member: Member) -> list[int]:
         """Which asks are for a site."""
@@ -394,7 +405,10 @@ class _Question:
             written, mass = own
             if not 0.0 < mass <= member.description.rows:
                 raise WireError("It claims other rows than it described.")
-            answer = decode_answer(written, self._asks[place].request, self._shapes[place])
+            request = self._asks[place].request
+            answer = decode_answer(written, request, self._shapes[place])
+            if not _are_plausible(request, answer, mass):
+                raise WireError("Its sums cannot be those of its rows.")
             found[place] = (answer, mass)
         return found
 
@@ -438,6 +452,40 @@ def _largest_answer(request: Request, width: int) -> int:
     """Bytes of an answer, or of the request, if nothing is zero."""
     up = sum(8 * math.prod(own or (1,)) for own in request.answer_shapes((width,)).values())
     return max(up, sum(8 * vector.size for vector in request.vectors()))
+
+
+def _are_plausible(request: Request, answer: Fields, mass: float) -> bool:
+    """Whether rows that weigh so much can have these sums of columns.
+
+    A single wrong one would spoil the scales of all. What is not finite is looked for elsewhere.
+    """
+    if not isinstance(request, ColumnSums | ColumnSquares):
+        return True
+    own = {name: _numbers(field) for name, field in answer.items()}
+    with np.errstate(invalid="ignore"):
+        if isinstance(request, ColumnSquares):
+            return _lie_within(own["squares"], 0.0, (2.0 * LARGEST) ** 2 * mass)
+        rows, most = float(own["rows"][0]), LARGEST * mass
+        bounds = {
+            "mass": (mass, mass),
+            "stored": (0.0, rows * own["total"].size),
+            "target": (-most, most),
+            "total": (-most, most),
+            "known": (0.0, mass),
+            "labels": (0.0, rows),
+        }
+        return rows >= 1.0 and all(
+            _lie_within(own[name], *limits) for name, limits in bounds.items() if name in own
+        )
+
+
+def _numbers(field: Stack | FloatArray) -> FloatArray:
+    return next(field.each()) if isinstance(field, Stack) else field
+
+
+def _lie_within(numbers: FloatArray, least: float, most: float) -> bool:
+    """Whether no number lies outside; one that is not finite is not judged here."""
+    return not bool(((numbers < least) | (numbers > most)).any())
 
 
 def _are_finite(answers: "Replies") -> bool:
