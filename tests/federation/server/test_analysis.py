@@ -10,7 +10,7 @@ import pytest
 
 from fedsparse.errors import DataError
 from fedsparse.federation.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
-from fedsparse.federation.server import engine as server_engine
+from fedsparse.federation.server import flower_engine as server_engine
 from fedsparse.federation.server import mailbox
 from fedsparse.federation.server.outcome import train
 from fedsparse.federation.server.replay import replay
@@ -18,7 +18,7 @@ from fedsparse.federation.server.training import Training
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary
 from tests.builders import STORAGES
-from tests.engines.flower.federated_tables import (
+from tests.federation.federated_tables import (
     KINDS,
     NAMES,
     analysed,

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fedsparse.errors import CheckpointError, FederationError, OptionError
+from fedsparse.errors import CheckpointError, FederationError
 from fedsparse.federation.payloads import Asks, from_bytes
 from fedsparse.federation.server import mailbox
 from fedsparse.federation.server.lock import LOCK, locked
@@ -15,7 +15,7 @@ from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable
 from fedsparse.modelling.summary import FitSummary
-from tests.engines.flower.grids import TARGET, Nodes, answering
+from tests.federation.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")
 
@@ -172,18 +172,5 @@ def test_a_method_of_ones_own_trains_over_a_network(tmp_path):
     )
     ours = train(grid_of(), training_to(tmp_path / "ours"))
     own = train(grid_of(), training_to(tmp_path / "own", method=f"{tmp_path}/mine.py:Own"))
-    assert own.coefficients.tobytes() == ours.coefficients.tobytes()
+    assert own.fitted.coefficients.tobytes() == ours.fitted.coefficients.tobytes()
     assert FitSummary.load(tmp_path / "own" / "fit.json").settings["method"] == "Own of mine.py"
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"sparsity": "cv"}, "give --sparsity a number"),
-        ({"sparsity": 2, "held_out": "all"}, "--held-out cannot be had over a network yet"),
-        ({"sparsity": 2, "stability": 5}, "--stability cannot be had over a network yet"),
-    ],
-)
-def test_what_needs_all_rows_in_one_place_is_refused(options, told):
-    with pytest.raises(OptionError, match=told):
-        Training(sites=3, **options)
