@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from flwr.serverapp import Grid
 
-from fedsparse.arrays import AnyArray
+from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.codec import WireError, decode_answer, encode_request, stack_answers
 from fedsparse.engines.engine import Ask, weights_of
 from fedsparse.engines.flower.payloads import (
@@ -33,9 +33,10 @@ from fedsparse.engines.flower.server.transcript import SitesEngine
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
 from fedsparse.modelling.fitting import loss_for
-from fedsparse.requests import Answers, Fields, Request
+from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Fields, Request
 from fedsparse.stacks import Stack
 from fedsparse.tables import SiteDescription
+from fedsparse.tables.cells import LARGEST
 from fedsparse.tables.findings import joined
 
 log = logging.getLogger("fedsparse.federation")
@@ -392,7 +393,10 @@ class _Question:
             written, mass = own
             if not 0.0 < mass <= member.description.rows:
                 raise WireError("It claims other rows than it described.")
-            answer = decode_answer(written, self._asks[place].request, self._shapes[place])
+            request = self._asks[place].request
+            answer = decode_answer(written, request, self._shapes[place])
+            if not _are_plausible(request, answer, mass):
+                raise WireError("Its sums cannot be those of its rows.")
             found[place] = (answer, mass)
         return found
 
@@ -436,6 +440,40 @@ def _largest_answer(request: Request, width: int) -> int:
     """Bytes of an answer, or of the request, if nothing is zero."""
     up = sum(8 * math.prod(own or (1,)) for own in request.answer_shapes((width,)).values())
     return max(up, sum(8 * vector.size for vector in request.vectors()))
+
+
+def _are_plausible(request: Request, answer: Fields, mass: float) -> bool:
+    """Whether rows that weigh so much can have these sums of columns.
+
+    A single wrong one would spoil the scales of all. What is not finite is looked for elsewhere.
+    """
+    if not isinstance(request, ColumnSums | ColumnSquares):
+        return True
+    own = {name: _numbers(field) for name, field in answer.items()}
+    with np.errstate(invalid="ignore"):
+        if isinstance(request, ColumnSquares):
+            return _lie_within(own["squares"], 0.0, (2.0 * LARGEST) ** 2 * mass)
+        rows, most = float(own["rows"][0]), LARGEST * mass
+        bounds = {
+            "mass": (mass, mass),
+            "stored": (0.0, rows * own["total"].size),
+            "target": (-most, most),
+            "total": (-most, most),
+            "known": (0.0, mass),
+            "labels": (0.0, rows),
+        }
+        return rows >= 1.0 and all(
+            _lie_within(own[name], *limits) for name, limits in bounds.items() if name in own
+        )
+
+
+def _numbers(field: Stack | FloatArray) -> FloatArray:
+    return next(field.each()) if isinstance(field, Stack) else field
+
+
+def _lie_within(numbers: FloatArray, least: float, most: float) -> bool:
+    """Whether no number lies outside; one that is not finite is not judged here."""
+    return not bool(((numbers < least) | (numbers > most)).any())
 
 
 def _are_finite(answers: "Replies") -> bool:
