@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -11,10 +12,9 @@ from flwr.app import ConfigRecord, Error, RecordDict
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.codec import encode_answer
-from fedsparse.data.moments import federated_moments
+from fedsparse.codec import decode_request, encode_answer
 from fedsparse.engines.flower import payloads
-from fedsparse.engines.flower.payloads import Answered, Ask
+from fedsparse.engines.flower.payloads import Answered, Asks
 from fedsparse.engines.flower.server import mailbox
 from fedsparse.engines.flower.server.agreement import Terms
 from fedsparse.engines.flower.server.conduct import Conduct
@@ -23,7 +23,7 @@ from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import FederationError
-from fedsparse.engines.run import run_on
+from fedsparse.modelling.fitting import FitOptions, prepare
 from fedsparse.stacks import DenseStack
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 from tests.engines.flower.grids import TARGET, Nodes, answering, site_named
@@ -70,8 +70,7 @@ def engine_on(grid, loss="squared", terms=MappingProxyType({}), **conduct):
     conduct = {"sites": len(grid.nodes), "round_seconds": 30.0, "longest_wait": 1.0} | conduct
     task = "regression" if loss == "squared" else "classification"
     engine = FlowerEngine(grid, Terms(task=task, **terms), Conduct(**conduct))
-    engine.set_up(LOSS_OBJECTS[loss])
-    return engine
+    return engine.through(replace(engine.lens, loss=LOSS_OBJECTS[loss]))
 
 
 def assert_same(result, expected):
@@ -95,7 +94,7 @@ class TestAgreementWithOneProcess:
         algorithm = (ALGORITHMS | SECOND_ORDER)[name]
         clients = clients_for(loss)
         engine = engine_on(grid_of(sites_of(clients, storage)), loss)
-        result = run_on(engine, algorithm, rounds=6, seed=5)
+        result = fs.run(algorithm, engine, rounds=6, seed=5)
         data = federate(clients, storage)
         expected = fs.run(algorithm, data, loss=LOSS_OBJECTS[loss], rounds=6, seed=5, threads=2)
         assert_same(result, expected)
@@ -108,7 +107,7 @@ class TestAgreementWithOneProcess:
         clients = [(Z, 2 * y - 1) for Z, y in clients]
         clients[1][1][:] = 1.0
         engine = engine_on(grid_of(sites_of(clients)), "logistic")
-        result = run_on(engine, ALGORITHMS["FedHT"], rounds=3)
+        result = fs.run(ALGORITHMS["FedHT"], engine, rounds=3)
         expected = fs.run(
             ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["logistic"], rounds=3
         )
@@ -118,7 +117,7 @@ class TestAgreementWithOneProcess:
     def test_labels_may_be_text(self):
         clients = [(Z, np.array(["a", "b", "c"])[y.astype(int)]) for Z, y in clients_for("softmax")]
         engine = engine_on(grid_of(sites_of(clients)), "softmax")
-        result = run_on(engine, fs.FedIterHT(2, local_steps=2), rounds=2)
+        result = fs.run(fs.FedIterHT(2, local_steps=2), engine, rounds=2)
         assert engine.encoding.classes == ("a", "b", "c")
         assert result.coef.shape == (24, 3)
 
@@ -135,7 +134,7 @@ class TestAgreementWithOneProcess:
         sites[2] = site_named("cork", np.ascontiguousarray(Z[:, backwards]), y, names, GENEROUS)
         engine = engine_on(grid_of(sites))
         assert_same(
-            run_on(engine, ALGORITHMS["FedHT"], rounds=3),
+            fs.run(ALGORITHMS["FedHT"], engine, rounds=3),
             fs.run(ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["squared"], rounds=3),
         )
 
@@ -146,7 +145,7 @@ class TestAgreementWithOneProcess:
         Z, y = clients[1]
         sites[1] = site_named("bari", sparse.csr_array(Z[:, :20]), y, policy=GENEROUS)
         assert_same(
-            run_on(engine_on(grid_of(sites)), ALGORITHMS["FedHT"], rounds=3),
+            fs.run(ALGORITHMS["FedHT"], engine_on(grid_of(sites)), rounds=3),
             fs.run(
                 ALGORITHMS["FedHT"],
                 federate(clients, "csr"),
@@ -157,11 +156,11 @@ class TestAgreementWithOneProcess:
 
     def test_a_run_goes_on_from_its_checkpoint(self, tmp_path):
         clients = clients_for("squared")
-        whole = run_on(engine_on(grid_of(sites_of(clients))), ALGORITHMS["adaptive"], rounds=8)
+        whole = fs.run(ALGORITHMS["adaptive"], engine_on(grid_of(sites_of(clients))), rounds=8)
         for rounds in (3, 8):
             engine = engine_on(grid_of(sites_of(clients)))
             path = tmp_path / "run.npz"
-            result = run_on(engine, ALGORITHMS["adaptive"], rounds=rounds, checkpoint=path)
+            result = fs.run(ALGORITHMS["adaptive"], engine, rounds=rounds, checkpoint=path)
         assert_same(result, whole)
 
 
@@ -337,8 +336,24 @@ def misbehaving(site, after, fault):
     return reply
 
 
-def say(fields):
-    return lambda payload, said: payloads.to_bytes(Answered(encode_answer(fields)))
+def say(fields, mass=30.0):
+    """A fault: these fields in answer to every request, for rows that weigh so much."""
+
+    def fault(payload, said):
+        requests = payloads.from_bytes(payload).requests
+        return payloads.to_bytes(Answered(((encode_answer(fields), mass),) * len(requests)))
+
+    return fault
+
+
+def answer_with(**changes):
+    """What a site answers to local steps, but for some fields."""
+    usual = {"x": DenseStack(np.ones((1, 24)), (24,)), "objective": np.array([1.0])}
+    return usual | changes
+
+
+def once_too_few(payload, said):
+    return payloads.to_bytes(Answered(payloads.from_bytes(said).answers[1:]))
 
 
 FAULTS = {
@@ -346,22 +361,43 @@ FAULTS = {
     "a damaged answer": (lambda payload, said: said[:-9] + b"#" * 9, "its answer cannot be used"),
     "its question": (lambda payload, said: payload, "only a server says"),
     "another width": (
-        say({"x": DenseStack(np.ones((1, 25)), (25,))}),
+        say(answer_with(x=DenseStack(np.ones((1, 25)), (25,)))),
         "length 25, but length 24 was expected",
     ),
     "a matrix for a number": (
-        say({"objective": DenseStack(np.ones((1, 24)), (24,))}),
+        say(answer_with(objective=DenseStack(np.ones((1, 24)), (24,)))),
         "instead of",
     ),
-    "NaN": (say({"x": DenseStack(np.full((1, 24), np.nan), (24,))}), "NaN or infinity"),
-    "infinity": (say({"x": DenseStack(np.full((1, 24), np.inf), (24,))}), "NaN or infinity"),
+    "NaN": (say(answer_with(x=DenseStack(np.full((1, 24), np.nan), (24,)))), "NaN or infinity"),
+    "infinity": (
+        say(answer_with(x=DenseStack(np.full((1, 24), np.inf), (24,)))),
+        "NaN or infinity",
+    ),
+    "no number": (say(answer_with(objective=np.array([np.nan]))), "NaN or infinity"),
+    "an answer less": (
+        once_too_few,
+        "its answer cannot be used: There are not as many answers as there were requests.",
+    ),
+    "more rows than it described": (
+        say(answer_with(), mass=31.0),
+        "its answer cannot be used: It claims other rows than it described.",
+    ),
+    "no rows": (say(answer_with(), mass=0.0), "It claims other rows than it described."),
+    "a mass that is no number": (
+        say(answer_with(), mass=np.nan),
+        "It claims other rows than it described.",
+    ),
 }
-NO_MOMENTS = {
-    "a negative variance": {"variance": -1.0},
-    "a huge mean": {"mean": 1e200},
+NO_SUMS = {
+    "negative squares": {"squares": -1.0},
+    "huge squares": {"squares": 1e250},
+    "a huge sum": {"total": 1e200},
     "a huge target": {"target": 1e300},
     "rows taken away": {"mass": -60.0},
     "more rows than described": {"mass": 1e300},
+    "half a row": {"rows": 0.5},
+    "no rows": {"rows": 0.0},
+    "more numbers than rows have": {"stored": 1e9},
     "NaN": {"target": np.nan},
 }
 
@@ -380,7 +416,7 @@ class TestFaults:
     ):
         engine = self.poisoned(fault)
         with caplog.at_level(logging.WARNING, "fedsparse.federation"):
-            result = run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=4)
+            result = fs.run(fs.FedHT(TAU, local_steps=2, step_size=0.05), engine, rounds=4)
         assert np.isfinite(result.coef).all()
         assert result.records[-1].round == 4
         assert told in engine.members[2].excluded
@@ -390,7 +426,7 @@ class TestFaults:
     def test_an_excluded_site_leaves_the_model_of_the_others(self):
         """With the first answer poisoned already, the third site never counted."""
         engine = self.poisoned(FAULTS["garbage"][0], after=1)
-        result = run_on(engine, ALGORITHMS["FedHT"], rounds=5)
+        result = fs.run(ALGORITHMS["FedHT"], engine, rounds=5)
         clients = clients_for("squared")
         del clients[2]
         expected = fs.run(
@@ -410,8 +446,8 @@ class TestFaults:
             alive["cork"] = not 3 <= record.round < 6
 
         with caplog.at_level(logging.INFO, "fedsparse.federation"):
-            result = run_on(
-                engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=30, on_round=on_round
+            result = fs.run(
+                fs.FedHT(TAU, local_steps=2, step_size=0.05), engine, rounds=30, on_round=on_round
             )
         assert "cork is absent: no answer within" in caplog.text
         assert "cork is back" in caplog.text
@@ -424,7 +460,7 @@ class TestFaults:
     def test_a_silent_site_holds_up_only_one_round(self):
         engine = self.poisoned(lambda payload, said: None, round_seconds=2.0)
         began = time.perf_counter()
-        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=20)
+        fs.run(fs.FedHT(TAU, local_steps=2, step_size=0.05), engine, rounds=20)
         assert time.perf_counter() - began < 10 * 2.0
 
     def test_too_few_answers_end_the_run_and_keep_what_was_reached(self, tmp_path):
@@ -433,14 +469,14 @@ class TestFaults:
         engine._conduct = Conduct(sites=4, round_seconds=0.1, longest_wait=0.4)
         algorithm = fs.FedHT(TAU, local_steps=2, step_size=0.05)
         with pytest.raises(FederationError, match=r"3 of the 4 sites needed .* cork \(absent\)"):
-            run_on(engine, algorithm, rounds=9, checkpoint=path, every=1)
-        resumed = run_on(
-            engine_on(grid_of(sites_of(clients_for("squared")))),
+            fs.run(algorithm, engine, rounds=9, checkpoint=path, every=1)
+        resumed = fs.run(
             algorithm,
+            engine_on(grid_of(sites_of(clients_for("squared")))),
             rounds=9,
             checkpoint=path,
         )
-        whole = run_on(engine_on(grid_of(sites_of(clients_for("squared")))), algorithm, rounds=9)
+        whole = fs.run(algorithm, engine_on(grid_of(sites_of(clients_for("squared")))), rounds=9)
         assert_same(resumed, whole)
 
     def test_waiting_for_an_absent_site_gives_the_result_of_all(self):
@@ -449,7 +485,7 @@ class TestFaults:
         silent = iter([False] * 5 + [True] * 3)
         grid.nodes[17] = lambda payload: None if next(silent, False) else sites[2].reply(payload, 1)
         engine = engine_on(grid, if_absent="wait", round_seconds=0.05, longest_wait=30.0)
-        result = run_on(engine, ALGORITHMS["FedHT"], rounds=6)
+        result = fs.run(ALGORITHMS["FedHT"], engine, rounds=6)
         expected = fs.run(
             ALGORITHMS["FedHT"],
             federate(clients_for("squared")),
@@ -470,7 +506,7 @@ class TestFaults:
             if record.round == 3:
                 grid_nodes[17] = answering(fresh)
 
-        result = run_on(engine, ALGORITHMS["FedHT"], rounds=6, on_round=begin_anew)
+        result = fs.run(ALGORITHMS["FedHT"], engine, rounds=6, on_round=begin_anew)
         expected = fs.run(
             ALGORITHMS["FedHT"], federate(clients), loss=LOSS_OBJECTS["squared"], rounds=6
         )
@@ -478,75 +514,95 @@ class TestFaults:
 
     def test_errors_of_flower_itself_count_as_absence(self):
         engine = self.poisoned(lambda payload, said: Error(code=5, reason="Node Unavailable"))
-        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=3)
+        fs.run(fs.FedHT(TAU, local_steps=2, step_size=0.05), engine, rounds=3)
         assert engine.members[2].is_absent
 
     def test_a_message_without_our_bytes_counts_as_absence(self):
         engine = self.poisoned(lambda payload, said: RecordDict({"odd": ConfigRecord({"a": 1})}))
-        run_on(engine, fs.FedHT(TAU, local_steps=2, step_size=0.05), rounds=3)
+        fs.run(fs.FedHT(TAU, local_steps=2, step_size=0.05), engine, rounds=3)
         assert engine.members[2].is_absent
 
     def test_iterates_that_blow_up_at_all_sites_are_divergence_not_poison(self):
         engine = engine_on(grid_of(sites_of(clients_for("squared"))))
         with pytest.warns(fs.DivergenceWarning, match="diverged"):
-            result = run_on(engine, fs.FedAvg(local_steps=500, step_size=1e9), rounds=3)
+            result = fs.run(fs.FedAvg(local_steps=500, step_size=1e9), engine, rounds=3)
         assert result.diverged
         assert all(member.excluded is None for member in engine.members)
 
     def test_the_only_site_asked_must_answer(self):
         engine = self.poisoned(lambda payload, said: payload, after=1)
         with pytest.raises(FederationError, match="0 of the 1 sites needed answered ShiftedLasso"):
-            run_on(engine, fs.EDSL(TAU, solver=2), rounds=2)
+            fs.run(fs.EDSL(TAU, solver=2), engine, rounds=2)
 
 
-class TestMoments:
+OPTIONS = FitOptions(fs.SquaredError())
+
+
+class TestScales:
     def lying(self, changes):
+        """A fault: sums of columns with other numbers in them."""
+
         def fault(payload, said):
-            shapes = fs.ColumnMoments(True).answer_shapes((24,))
-            usual = {"mass": 9.0, "target": 0.0, "mean": 0.0, "variance": 1.0} | changes
+            ((_, encoded),) = payloads.from_bytes(payload).requests
+            shapes = decode_request(encoded, (24,)).answer_shapes((24,))
+            usual = {
+                "rows": 30.0, "mass": 30.0, "stored": 720.0, "target": 0.0, "total": 1.0,
+                "squares": 1.0,
+            } | changes  # fmt: skip
             fields = {
                 name: np.array([usual[name]])
                 if shape is None
                 else DenseStack(np.full((1, 24), usual[name]), (24,))
                 for name, shape in shapes.items()
             }
-            return payloads.to_bytes(Answered(encode_answer(fields)))
+            return say(fields)(payload, said)
 
         return fault
 
-    @pytest.mark.parametrize("changes", NO_MOMENTS.values(), ids=NO_MOMENTS)
-    def test_a_site_whose_moments_cannot_be_right_is_excluded(self, changes):
+    @pytest.mark.parametrize("changes", NO_SUMS.values(), ids=NO_SUMS)
+    def test_a_site_whose_sums_cannot_be_right_is_excluded(self, changes):
         clients = clients_for("squared")
         sites = sites_of(clients)
         grid = grid_of(sites)
-        grid.nodes[17] = misbehaving(sites[2], 1, self.lying(changes))
+        is_second = "squares" in changes  # they are asked for after the means are known
+        grid.nodes[17] = misbehaving(sites[2], 1 + is_second, self.lying(changes))
         engine = engine_on(grid, min_sites=3)
-        found = engine.moments(with_target=True)
-        assert engine.members[2].excluded == "its means and variances cannot be right"
-        assert engine.notes[-1] == "Features were scaled without cork."
-        others = federate([own for place, own in enumerate(clients) if place != 2])
-        assert np.array_equal(found.mean, federated_moments(others).mean)
+        prepared = fs.converse(engine, prepare(engine, OPTIONS))
+        is_nan = np.isnan([*changes.values()]).any()
+        assert engine.members[2].excluded == (
+            "its answer holds NaN or infinity"
+            if is_nan
+            else "its answer cannot be used: Its sums cannot be those of its rows."
+        )
+        if not is_second:
+            others = fs.LocalEngine(
+                federate([own for place, own in enumerate(clients) if place != 2])
+            )
+            expected = fs.converse(others, prepare(others, OPTIONS)).scaling
+            assert np.array_equal(prepared.scaling.mean, expected.mean)
+            assert np.array_equal(prepared.scaling.scale, expected.scale)
 
-    def test_a_run_without_any_moments_ends(self):
+    def test_a_run_without_any_sums_ends(self):
         sites = sites_of(clients_for("squared"))[:1]
         grid = grid_of(sites)
-        grid.nodes[3] = misbehaving(sites[0], 1, self.lying({"target": np.nan}))
-        with pytest.raises(FederationError, match="0 of the 1 sites needed answered ColumnMoments"):
-            engine_on(grid).moments(with_target=True)
+        grid.nodes[3] = misbehaving(sites[0], 1, self.lying({"total": 1e300}))
+        engine = engine_on(grid)
+        with pytest.raises(FederationError, match="0 of the 1 sites needed answered ColumnSums"):
+            fs.converse(engine, prepare(engine, OPTIONS))
 
 
 class TestBytes:
     @pytest.mark.parametrize("count", [10**400, -1])
     def test_counts_that_cannot_be_right_are_not_believed(self, count):
-        said = payloads.to_bytes(Answered(b"", (count, 1)))
-        assert payloads.from_bytes(said) == Answered(b"")
+        said = payloads.to_bytes(Answered((None,), (count, 1)))
+        assert payloads.from_bytes(said) == Answered((None,))
 
     def test_the_setup_travels_once(self):
         engine = engine_on(grid_of(sites_of(clients_for("squared"))))
-        x = np.zeros(24)
-        engine.ask(fs.Evaluate(x), np.arange(4))
+        asks = [engine.ask(fs.Evaluate(np.zeros(24)))]
+        engine.exchange(asks)
         first = [member.bytes_down for member in engine.members]
-        engine.ask(fs.Evaluate(x), np.arange(4))
+        engine.exchange(asks)
         second = [
             member.bytes_down - before for member, before in zip(engine.members, first, strict=True)
         ]
@@ -566,7 +622,7 @@ class TestBytes:
         grid = Nodes(
             {place: overheard(site) for place, site in enumerate(sites_of(clients), start=1)}
         )
-        run_on(engine_on(grid), ALGORITHMS["FedIterHT"], rounds=5)
+        fs.run(ALGORITHMS["FedIterHT"], engine_on(grid), rounds=5)
         for Z, y in clients:
             for number in [*Z[Z != 0], *y]:
                 assert np.float64(number).tobytes() not in b"".join(said)
@@ -574,7 +630,7 @@ class TestBytes:
 
 def test_a_message_for_another_federation_is_refused():
     (site,) = sites_of(clients_for("squared"))[:1]
-    unknown = payloads.to_bytes(Ask(b"", "no such session"))
-    assert payloads.from_bytes(site.reply(unknown, 1)) == payloads.SetupNeeded()
-    forged = payloads.to_bytes(Ask(b"", "0" * 32, b"{}"))
+    unknown = payloads.to_bytes(Asks("no such session", (("lens", b""),)))
+    assert payloads.from_bytes(site.reply(unknown, 1)) == payloads.TellMe(("lens",))
+    forged = payloads.to_bytes(Asks("0" * 32, (), b"{}"))
     assert "not the one" in payloads.from_bytes(site.reply(forged, 1)).reason
