@@ -16,20 +16,25 @@ from fedsparse.engines.flower.app import client
 from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.engines.flower.payloads import (
     Answered,
-    Ask,
+    Asks,
     Described,
     Hello,
     Refused,
     Setup,
+    TellMe,
     digest_of,
     from_bytes,
+    lens_from_bytes,
+    lens_to_bytes,
     to_bytes,
 )
 from fedsparse.engines.flower.sites.policy import Policy, read_policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable, open_table
+from fedsparse.engines.lens import Lens
 from fedsparse.errors import DataError, OptionError
-from fedsparse.fitting import Scaling
+from fedsparse.problem.rows import Rows
+from fedsparse.problem.scaling import Scaling
 
 ROWS = np.random.default_rng(0).standard_normal((12, 4)).round(2)
 TARGETS = ROWS[:, 0] - ROWS[:, 1]
@@ -43,12 +48,14 @@ def agreed_on(**changes):
     return {"columns": columns, "target": TARGET, "task": "regression"} | changes
 
 
-def setup(loss=fs.SquaredError(), identity=0, scaling=None, **changes):  # noqa: B008
-    return Setup(loss, agreed_on(**changes), identity, scaling).to_bytes()
+def setup(identity=0, **changes):
+    return Setup(agreed_on(**changes), identity).to_bytes()
 
 
 SETUP = setup()
-GOOD = {"loss": "squared", "l2": 0.0, "agreed": agreed_on(), "identity": 0}
+GOOD = {"agreed": agreed_on(), "identity": 0}
+LENS = Lens(fs.SquaredError())
+GOOD_LENS = {"loss": "squared", "l2": 0.0, "rows": Rows().to_json()}
 
 
 def site_with(targets=TARGETS, columns=None, **policy):
@@ -61,14 +68,17 @@ def described(site, **wishes):
     return from_bytes(site.reply(to_bytes(Hello(wishes)), 1))
 
 
-def ask(site, request, setup=SETUP, run=1):
-    message = Ask(encode_request(request), digest_of(setup), setup)
+def ask(site, request, setup=SETUP, run=1, lens=LENS):
+    """What a site says to one request, if it is told all that it must know."""
+    message = Asks(
+        digest_of(setup), ((lens.digest, encode_request(request)),), setup, (lens_to_bytes(lens),)
+    )
     return from_bytes(site.reply(to_bytes(message), run))
 
 
 REFUSED = {
     "a request that is not listed": (
-        {"requests": ("Describe", "Evaluate")},
+        {"requests": ("Smoothness", "Evaluate")},
         fs.Gradient(X),
         "its policy does not allow Gradient; do without",
     ),
@@ -113,7 +123,7 @@ class TestPolicy:
     def test_allows_what_it_does_not_forbid(self):
         site = site_with(smallest_samples=5, smallest_support=2)
         steps = fs.LocalSteps(X, steps=1, step_size=0.1, batch_size=5)
-        for request in (steps, fs.Curvature(X, np.array([1, 2])), fs.Evaluate(X), fs.Describe()):
+        for request in (steps, fs.Curvature(X, np.array([1, 2])), fs.Evaluate(X), fs.Smoothness()):
             assert isinstance(ask(site, request), Answered)
 
     def test_caps_the_rounds_of_a_run_but_not_looks_at_the_objective(self):
@@ -123,7 +133,7 @@ class TestPolicy:
         for _ in range(2):
             assert isinstance(ask(site, fs.Gradient(X)), Answered)
         assert ask(site, fs.Gradient(X)).reason == (
-            "its policy allows 2 rounds in a run; train it anew"
+            "its policy allows 2 answers in a run; train it anew, or ask for less"
         )
         assert isinstance(ask(site, fs.Gradient(X), run=2), Answered)
 
@@ -196,7 +206,7 @@ class TestPrivacy:
         assert "pay" not in str(told)
         assert "pay" not in described(site, categories=["wage"]).reason
         stolen = setup(columns=[{"name": "pay", "kind": "number"}])
-        reply = ask(site, fs.ColumnMoments(with_target=False), stolen)
+        reply = ask(site, fs.ColumnSums(), stolen)
         assert reply == Refused("the server uses columns that it does not offer")
 
     @pytest.mark.parametrize(
@@ -213,22 +223,23 @@ class TestPrivacy:
     def test_a_setup_cannot_have_told_what_the_policy_forbids(self, columns, used, named):
         kind = "category" if "levels" in used else "number"
         asked = setup(columns=[{"name": named, "kind": kind, **used}])
-        reply = ask(site_with(columns=columns), fs.ColumnMoments(with_target=False), asked)
+        reply = ask(site_with(columns=columns), fs.ColumnSums(), asked)
         assert isinstance(reply, Refused)
         assert f'fewer than 5 rows have some value or level of "{named}"' in reply.reason
 
     def test_rare_labels_are_not_learnt_without_a_description_either(self):
         site = site_with(["yes", *["no"] * 11])
-        asked = setup(fs.Logistic(), task="classification", classes=["no", "yes"])
-        assert "some label of the target" in ask(site, fs.Gradient(X), asked).reason
+        asked = setup(task="classification", classes=["no", "yes"])
+        reply = ask(site, fs.Gradient(X), asked, lens=Lens(fs.Logistic()))
+        assert "some label of the target" in reply.reason
 
     @pytest.mark.parametrize("fill", [1e9, -1e9, float("nan")])
     def test_a_hole_is_not_filled_so_that_its_row_stands_out(self, fill):
         site = site_with(columns={"dose 2": [None, *range(11)]})
         asked = setup(columns=[{"name": "dose 2", "kind": "number", "fill": [str(fill)]}])
-        assert isinstance(ask(site, fs.ColumnMoments(with_target=False), asked), Refused)
+        assert isinstance(ask(site, fs.ColumnSums(), asked), Refused)
         likely = setup(columns=[{"name": "dose 2", "kind": "number", "fill": [4.5]}])
-        assert isinstance(ask(site, fs.ColumnMoments(with_target=False), likely), Answered)
+        assert isinstance(ask(site, fs.ColumnSums(), likely), Answered)
 
     def test_the_first_of_consecutive_numbers_cannot_be_worked_out(self):
         (case,) = (
@@ -263,31 +274,93 @@ class TestRobustness:
 
     @pytest.mark.parametrize(
         "written",
-        [b"", b"[]", packed({"loss": "squared"}, []), packed({**GOOD, "loss": "cubic"}, []),
+        [b"", b"[]", packed({"identity": 0}, []), packed({**GOOD, "loss": "squared"}, []),
          packed({**GOOD, "identity": -1}, []), packed({**GOOD, "agreed": {}}, []),
-         setup(columns=[{"name": "agee", "kind": "number"}]), setup(target="dose"),
-         setup(scaling=Scaling(np.zeros(3), np.ones(3), 1.0)),
-         packed({**GOOD, "scaling": {"width": 4}}, []),
-         packed({**GOOD, "scaling": {"width": 10**12, "intercept": 1, "offset": 0}}, [b"", b""])],
-        ids=["nothing", "a list", "little", "a loss", "a place", "an encoding", "a column",
-             "a target", "a width", "half a scaling", "a huge width"],
+         setup(columns=[{"name": "agee", "kind": "number"}]), setup(target="dose")],
+        ids=["nothing", "a list", "little", "too much", "a place", "an encoding", "a column",
+             "a target"],
     )  # fmt: skip
     def test_a_setup_that_makes_no_sense_is_refused(self, written):
         assert isinstance(ask(site_with(), fs.Evaluate(X), written), Refused)
 
+    @pytest.mark.parametrize(
+        "written",
+        [b"", b"[]", packed({"loss": "squared"}, []), packed({**GOOD_LENS, "loss": "cubic"}, []),
+         packed({**GOOD_LENS, "l2": -1.0}, []), packed({**GOOD_LENS, "rows": "all"}, []),
+         packed({**GOOD_LENS, "scaling": {"width": 4}}, []),
+         packed({**GOOD_LENS, "scaling": {"width": 10**12, "intercept": 1, "offset": 0}},
+                [b"", b""])],
+        ids=["nothing", "a list", "little", "a loss", "a weight", "rows", "half a scaling",
+             "a huge width"],
+    )  # fmt: skip
+    def test_a_lens_that_makes_no_sense_is_refused(self, written):
+        with pytest.raises(WireError):
+            lens_from_bytes(written)
+        requests = ((LENS.digest, encode_request(fs.Evaluate(X))),)
+        message = to_bytes(Asks(digest_of(SETUP), requests, SETUP, (written,)))
+        assert isinstance(from_bytes(site_with().reply(message, 1)), Refused)
+
+    @pytest.mark.parametrize(
+        "lens",
+        [
+            Lens(fs.SquaredError(), scaling=Scaling(np.zeros(3), np.ones(3), 1.0)),
+            Lens(fs.Logistic()),
+            Lens(fs.Softmax()),
+        ],
+        ids=["another width", "classes", "many classes"],
+    )
+    def test_a_lens_that_does_not_suit_the_table_is_refused(self, lens):
+        columns = 4 if lens.scaling is None else 4 + (lens.scaling.intercept != 0)
+        assert isinstance(ask(site_with(), fs.Evaluate(np.zeros(columns)), lens=lens), Refused)
+
     def test_the_answer_is_the_one_asked_for(self):
         reply = ask(site_with(), fs.Gradient(X))
-        answer = decode_answer(reply.answer, fs.Gradient(X), (4,))
+        ((written, mass),) = reply.answers
+        answer = decode_answer(written, fs.Gradient(X), (4,))
         expected = -2 * ROWS.T @ TARGETS / 12
         assert np.allclose(answer["gradient"].rows[0], expected)
+        assert mass == 12.0
 
     def test_the_answer_is_on_scaled_rows(self):
         scaling = Scaling(ROWS.mean(axis=0), ROWS.std(axis=0), 3.0, offset=0.5)
-        reply = ask(site_with(), fs.Gradient(np.zeros(5)), setup(scaling=scaling))
-        answer = decode_answer(reply.answer, fs.Gradient(np.zeros(5)), (5,))
+        lens = Lens(fs.SquaredError(), scaling=scaling)
+        reply = ask(site_with(), fs.Gradient(np.zeros(5)), lens=lens)
+        answer = decode_answer(reply.answers[0][0], fs.Gradient(np.zeros(5)), (5,))
         scaled = np.column_stack([(ROWS - ROWS.mean(axis=0)) / ROWS.std(axis=0), np.full(12, 3.0)])
         expected = -2 * scaled.T @ (TARGETS - 0.5) / 12
         assert np.allclose(answer["gradient"].rows[0], expected)
+
+    def test_the_answer_is_on_the_rows_of_the_lens_and_none_where_it_shows_none(self):
+        rows = Rows()
+        shown = {
+            place: ask(
+                site_with(),
+                fs.ColumnSums(),
+                lens=Lens(fs.SquaredError(), rows.part(place, of=3, seed=0, by_class=False)),
+            ).answers[0][1]
+            for place in range(3)
+        }
+        assert sum(shown.values()) == 12.0
+        nobody = Lens(fs.SquaredError(), rows.without(0))
+        assert ask(site_with(), fs.Gradient(X), lens=nobody) == Answered((None,))
+
+    def test_a_site_that_does_not_know_a_setup_or_a_lens_asks(self):
+        site = site_with()
+        requests = ((LENS.digest, encode_request(fs.Evaluate(X))),)
+        bare = to_bytes(Asks(digest_of(SETUP), requests))
+        assert from_bytes(site.reply(bare, 1)) == TellMe((LENS.digest,))
+        with_lens = to_bytes(Asks(digest_of(SETUP), requests, None, (lens_to_bytes(LENS),)))
+        assert from_bytes(site.reply(with_lens, 1)) == TellMe()
+        with_setup = to_bytes(Asks(digest_of(SETUP), requests, SETUP))
+        assert isinstance(from_bytes(site.reply(with_setup, 1)), Answered)
+        assert isinstance(from_bytes(site.reply(bare, 1)), Answered)
+
+    def test_setup_and_lenses_survive_a_process_that_remembers_nothing(self):
+        first, second = site_with(), site_with()
+        told = ask(first, fs.Gradient(X))
+        second.recall(first.memory())
+        bare = to_bytes(Asks(digest_of(SETUP), ((LENS.digest, encode_request(fs.Gradient(X))),)))
+        assert from_bytes(second.reply(bare, 1)) == told
 
 
 class TestPayloads:
@@ -296,10 +369,24 @@ class TestPayloads:
             pass
 
         with pytest.raises(OptionError, match="cannot be sent to sites"):
-            Setup(Huber(), {}, 0).to_bytes()
+            lens_to_bytes(Lens(Huber()))
+
+    def test_pooled_rows_do_not_travel(self):
+        with pytest.raises(OptionError, match="rows of sites cannot be pooled"):
+            lens_to_bytes(Lens(fs.SquaredError(), is_pooled=True))
 
     def test_what_nobody_says_is_refused(self):
-        for header, parts in ({"say": "hello"}, []), ({"say": "answered"}, []), ({}, [b""]):
+        nonsense = [
+            ({"say": "hello"}, []),
+            ({"say": "answered"}, []),
+            ({"say": "answered", "masses": [None, "0x1p0"]}, []),
+            ({"say": "answered", "masses": ["much"]}, [b""]),
+            ({"say": "ask", "session": "", "of": ["lens"], "lenses": 1, "setup": False}, [b""]),
+            ({"say": "ask", "session": "", "of": [], "lenses": -1, "setup": True}, []),
+            ({"say": "tell me"}, []),
+            ({}, [b""]),
+        ]
+        for header, parts in nonsense:
             with pytest.raises(WireError):
                 from_bytes(packed(header, parts))
 
