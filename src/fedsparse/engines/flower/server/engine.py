@@ -47,7 +47,9 @@ LARGEST_MESSAGE = 2**28
 Replies = dict[int, tuple[Fields, float] | None]
 """A site's answers by the place of their ask, with what its rows weigh; None: it has no rows."""
 
-_COUNTED = ("answers", "missed", "bytes_down", "bytes_up", "socket_down", "socket_up")
+_COUNTED = (
+    "answers", "missed", "unscaled", "bytes_down", "bytes_up", "socket_down", "socket_up"
+)  # fmt: skip
 """What is known of a site when a run goes on later."""
 
 _WORTH_DELIVERING = 3
@@ -71,6 +73,8 @@ class Member:
     answers, missed
         Exchanges in which it answered or did not; questions about f, l_i, sums of columns or
         metrics alone do not count.
+    unscaled
+        Exchanges about sums of columns in which it did not answer.
     pending
         Messages it has not replied to, each with the number of the question and when it was sent.
     is_absent
@@ -94,6 +98,7 @@ class Member:
     knows_lenses: set[str] = field(default_factory=set)
     answers: int = 0
     missed: int = 0
+    unscaled: int = 0
     pending: dict[str, tuple[int, float]] = field(default_factory=dict)
     is_absent: bool = False
     excluded: str | None = None
@@ -185,6 +190,8 @@ class FlowerEngine(SitesEngine):
             if question.is_round:
                 member.answers += member.place in answers
                 member.missed += member.place not in answers
+            if question.is_of_columns:
+                member.unscaled += member.place not in answers
         seconds = time.monotonic() - began
         log.info(
             "%s: %d of %d sites answered in %.1f s",
@@ -354,6 +361,9 @@ class _Question:
             f"{count} × {name}" if count > 1 else name for name, count in counts.items()
         )
         self.is_round = any(ask.request.is_round for ask in asks)
+        self.is_of_columns = any(
+            isinstance(ask.request, ColumnSums | ColumnSquares) for ask in asks
+        )
 
     def places_of(self, member: Member) -> list[int]:
         """Which asks are for a site."""

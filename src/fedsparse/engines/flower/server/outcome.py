@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -190,10 +190,16 @@ def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSu
                 "if a site is absent": conduct.if_absent,
                 "seconds to answer in": f"{conduct.round_seconds:g}",
             },
-            notes=engine.encoding.notes,
+            notes=(*engine.encoding.notes, *_notes_on_scales(engine.members)),
         ),
         training,
     )
+
+
+def _notes_on_scales(members: Sequence[Member]) -> list[str]:
+    """Whose rows did not count when features were scaled, all of them or those of some model."""
+    missing = [member.name for member in members if member.unscaled]
+    return [f"Features were scaled without {joined(missing)}."] if missing else []
 
 
 def _site(member: Member, *, is_classes: bool) -> SiteCount:
