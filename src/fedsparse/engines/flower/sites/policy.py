@@ -19,6 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 
 _WAYS_OUT = {
     "ColumnSquares": "train with --no-standardize",
+    "ColumnSums": "train without the site, or have it change its policy",
     "Curvature": "train with --method FedIterHT",
     "Judge": "train with --held-out none",
     JudgeAlone.__name__: "train with --held-out none",
