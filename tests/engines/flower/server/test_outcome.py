@@ -4,18 +4,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fedsparse.codec import decode_request
-from fedsparse.engines.flower.payloads import Ask, from_bytes
+from fedsparse.engines.flower.payloads import Asks, from_bytes
 from fedsparse.engines.flower.server import mailbox
 from fedsparse.engines.flower.server.lock import LOCK, locked
-from fedsparse.engines.flower.server.outcome import CHECKPOINT, train
+from fedsparse.engines.flower.server.outcome import train
 from fedsparse.engines.flower.server.training import Training
+from fedsparse.engines.flower.server.transcript import TRANSCRIPT
 from fedsparse.engines.flower.sites.policy import Policy
 from fedsparse.engines.flower.sites.site import Site
 from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError
 from fedsparse.models import FitSummary
-from fedsparse.requests import ColumnMoments
 from tests.engines.flower.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")
@@ -43,7 +42,8 @@ def grid_of(names=NAMES, **others):
 def training_to(out, **options):
     return Training(
         **{"sparsity": 2} | options, sites=3, min_sites=2, rounds=6, method="FedIterHT",
-        step_size=0.05, evaluate_every=1, round_seconds=0.3, longest_wait=1.0, out=str(out),
+        step_size=0.05, round_seconds=0.3, longest_wait=1.0, out=str(out), held_out="none",
+        stability=0,
     )  # fmt: skip
 
 
@@ -53,15 +53,14 @@ def dying(name, after):
     return lambda payload: None if next(count, None) is None else site.reply(payload, 1)
 
 
-def silent_about_moments(name):
+def silent_about_columns(name):
+    """A site that answers everything but questions about sums of columns."""
     site = site_named(name)
 
     def reply(payload):
         said = from_bytes(payload)
-        is_moments = isinstance(said, Ask) and isinstance(
-            decode_request(said.request, (6,)), ColumnMoments
-        )
-        return None if is_moments else site.reply(payload, 1)
+        is_of_columns = isinstance(said, Asks) and any(b"Column" in own for _, own in said.requests)
+        return None if is_of_columns else site.reply(payload, 1)
 
     return reply
 
@@ -72,22 +71,22 @@ def interrupted(tmp_path):
     grid = grid_of(aachen=dying("aachen", 9), bari=dying("bari", 9))
     with pytest.raises(FederationError, match="needed answered"):
         train(grid, training_to(tmp_path / "run"))
-    assert (tmp_path / "run" / CHECKPOINT).exists()
+    assert (tmp_path / "run" / TRANSCRIPT).exists()
     return tmp_path / "run"
 
 
 def test_a_resumed_run_ends_with_the_model_of_an_uninterrupted_one(interrupted, tmp_path):
     whole = train(grid_of(), training_to(tmp_path / "whole"))
     resumed = train(grid_of(), training_to(interrupted, resume=True))
-    assert resumed.coefficients.tobytes() == whole.coefficients.tobytes()
-    assert resumed.intercept.tobytes() == whole.intercept.tobytes()
+    assert resumed.fitted.coefficients.tobytes() == whole.fitted.coefficients.tobytes()
+    assert resumed.fitted.intercept.tobytes() == whole.fitted.intercept.tobytes()
 
 
 def test_a_resumed_run_scales_as_the_first_whoever_is_silent_now(interrupted, tmp_path):
     whole = train(grid_of(), training_to(tmp_path / "whole"))
-    grid = grid_of(cork=silent_about_moments("cork"))
+    grid = grid_of(cork=silent_about_columns("cork"))
     resumed = train(grid, training_to(interrupted, resume=True))
-    assert resumed.coefficients.tobytes() == whole.coefficients.tobytes()
+    assert resumed.fitted.coefficients.tobytes() == whole.fitted.coefficients.tobytes()
 
 
 def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
@@ -96,14 +95,20 @@ def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
         match="began with aachen, bari and cork, and now there are aachen and bari; start those",
     ):
         train(grid_of(NAMES[:2]), training_to(interrupted, resume=True))
-    assert (interrupted / CHECKPOINT).exists()
+    assert (interrupted / TRANSCRIPT).exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"sparsity": 3}, "began with --sparsity 2 and cannot go on with 3; say the same as then"),
-        ({"drop": ("gene 4",)}, 'began with --drop \\[\\] and cannot go on with \\["gene 4"\\]'),
+        (
+            {"sparsity": 3},
+            "began with --sparsity 2 and cannot go on with --sparsity 3; say the same as then",
+        ),
+        (
+            {"drop": ("gene 4",)},
+            'began with --drop \\[\\] and cannot go on with --drop \\["gene 4"\\]',
+        ),
     ],
 )
 def test_other_options_are_told_when_a_run_is_resumed(interrupted, changes, told):
@@ -127,7 +132,7 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path):
 
 
 def test_the_report_counts_only_rows_that_were_learnt_from(tmp_path):
-    shy = Site("cork", site_named("cork")._table, Policy(requests=("Evaluate",)), 1)
+    shy = Site("cork", site_named("cork")._table, Policy(requests=("ColumnSums", "Evaluate")), 1)
     train(grid_of(cork=answering(shy)), training_to(tmp_path))
     summary = FitSummary.load(tmp_path / "fit.json")
     assert [site.has_counted for site in summary.sites] == [True, True, False]
@@ -138,11 +143,11 @@ def test_the_report_counts_only_rows_that_were_learnt_from(tmp_path):
 def test_a_new_run_that_finds_no_sites_loses_nothing(interrupted):
     with pytest.raises(FederationError, match="3 sites were expected and 1 came"):
         train(grid_of(NAMES[:1]), training_to(interrupted))
-    assert (interrupted / CHECKPOINT).exists()
+    assert (interrupted / TRANSCRIPT).exists()
 
 
 def test_a_report_says_whose_features_did_not_count_for_the_scales_resumed_or_not(tmp_path):
-    grid = grid_of(cork=silent_about_moments("cork"))
+    grid = grid_of(cork=silent_about_columns("cork"))
     train(grid, training_to(tmp_path))
     assert "Features were scaled without cork." in FitSummary.load(tmp_path / "fit.json").notes
     train(grid_of(), training_to(tmp_path, resume=True))
