@@ -22,6 +22,7 @@ from fedsparse.modelling.judging import evaluate_held_out
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import select_stably
 from fedsparse.models.summary import Evaluation, Selection, Stability
+from fedsparse.tables.findings import counted
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the model just fitted, how many there are by now, and about how many in all."""
@@ -295,8 +296,8 @@ def _work(engine: Engine, prepared: Prepared) -> float:
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:
     """Classes so rare that some folds may have none of their rows to learn from."""
     return [
-        f'Class "{label}" has {count} rows at all sites together: some folds may have none to '
-        "learn from, and how well it is told from others is hardly known."
+        f'Class "{label}" has {counted(count, "row")} at all sites together: some folds may have '
+        "none to learn from, and how well it is told from others is hardly known."
         for label, count in zip(labels or (), prepared.labels or (), strict=True)
         if count < FOLDS
     ]
