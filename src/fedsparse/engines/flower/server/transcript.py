@@ -4,7 +4,8 @@ A conversation depends on nothing but the sums it was told. So what is written h
 on with a run, to read what was asked of whom, and to work the model out again to the last bit.
 
 A record is a frame (`fedsparse.codec.frame`) behind its length and before its hash: the first one
-says what the run is about, every other one is an exchange.
+says what the run is about, every other one is an exchange. The length has a check of its own, so
+that a damaged one is not taken for the end of a file that was being written.
 """
 
 import hashlib
@@ -31,6 +32,7 @@ TRANSCRIPT = "transcript.bin"
 
 _MAGIC = b"fedsparse transcript 1\n"
 _SIZE_BYTES = 8
+_CHECK_BYTES = 8
 _HASH_BYTES = 32
 
 
@@ -76,6 +78,7 @@ class Transcript:
         self.path = path
         self.about = about
         self._file = file
+        self._writing: BinaryIO | None = None
         self._last = last
         self._count = 0
         self._is_at_end = False
@@ -98,7 +101,7 @@ class Transcript:
     def open(cls, path: Path) -> "Transcript":
         """A transcript that is there; a CheckpointError says why it cannot be used."""
         try:
-            file = open(path, "r+b")  # noqa: SIM115 - closed with the transcript
+            file = open(path, "rb")  # noqa: SIM115 - closed with the transcript
         except OSError:
             raise CheckpointError(
                 f"there is no {path} to go on from; name the run's folder, or begin anew"
@@ -128,6 +131,8 @@ class Transcript:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        if self._writing is not None:
+            self._writing.close()
 
     def next(self) -> Exchange | None:
         """The next exchange; None at the end, where writing goes on."""
@@ -135,9 +140,8 @@ class Transcript:
             return None
         begin = self._file.tell()
         record = _read(self._file, self._last, self.path, self._count + 1)
-        if record is None:  # what was being written when the run was killed does not count
+        if record is None:
             self._file.seek(begin)
-            self._file.truncate()
             self._is_at_end = True
             return None
         content, self._last = record
@@ -146,11 +150,17 @@ class Transcript:
 
     def append(self, exchange: Exchange) -> None:
         """Write an exchange, safe from the end of this process and of the machine."""
-        while not self._is_at_end:
-            self.next()
-        self._last = _write(self._file, _exchange_to_bytes(exchange), self._last)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        if self._writing is None:
+            while not self._is_at_end:
+                self.next()
+            self._writing = open(self.path, "r+b")  # noqa: SIM115 - closed with the transcript
+            self._writing.seek(self._file.tell())
+            # What was being written when the run was killed does not count. It stays until there is
+            # something to put in its place: whoever only reads changes nothing.
+            self._writing.truncate()
+        self._last = _write(self._writing, _exchange_to_bytes(exchange), self._last)
+        self._writing.flush()
+        os.fsync(self._writing.fileno())
         self._count += 1
 
     @property
@@ -297,15 +307,22 @@ def _array_from(part: bytes, shape: Sequence[int]) -> FloatArray:
 def _write(file: BinaryIO, content: bytes, last: bytes) -> bytes:
     """Write a record, and give its hash."""
     own = hashlib.blake2b(last + content, digest_size=_HASH_BYTES).digest()
-    file.write(len(content).to_bytes(_SIZE_BYTES, "little") + content + own)
+    size = len(content).to_bytes(_SIZE_BYTES, "little")
+    file.write(size + _check(size) + content + own)
     return own
+
+
+def _check(size: bytes) -> bytes:
+    return hashlib.blake2b(size, digest_size=_CHECK_BYTES).digest()
 
 
 def _read(file: BinaryIO, last: bytes, path: Path, number: int) -> tuple[bytes, bytes] | None:
     """A record and its hash; None if the file ends before the record does."""
-    size = file.read(_SIZE_BYTES)
-    if len(size) < _SIZE_BYTES:
+    size, check = file.read(_SIZE_BYTES), file.read(_CHECK_BYTES)
+    if len(size) + len(check) < _SIZE_BYTES + _CHECK_BYTES:
         return None
+    if check != _check(size):
+        raise _changed(path, number)
     left = path.stat().st_size - file.tell()
     length = int.from_bytes(size, "little")
     if length + _HASH_BYTES > left:
@@ -317,9 +334,9 @@ def _read(file: BinaryIO, last: bytes, path: Path, number: int) -> tuple[bytes, 
 
 
 def _changed(path: Path, number: int) -> CheckpointError:
+    where = f"at exchange {number}" if number else "at its beginning"
     return CheckpointError(
-        f"{path} was changed or damaged at exchange {number}; restore it, or begin anew with "
-        "--overwrite"
+        f"{path} was changed or damaged {where}; restore it, or begin anew with --overwrite"
     )
 
 
