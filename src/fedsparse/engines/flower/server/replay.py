@@ -21,7 +21,7 @@ from fedsparse.engines.lens import Lens
 from fedsparse.errors import CheckpointError
 from fedsparse.modelling.fitting import loss_for
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.models import FitSummary
+from fedsparse.models import FitSummary, Model
 from fedsparse.models.building import build_model
 from fedsparse.tables import Encoding, NumberedEncoding
 
@@ -57,22 +57,24 @@ def replay(folder: Path) -> Replayed:
         found = converse(engine, conversation_of(engine, sites.encoding, specification))
         count = transcript.count
     kept = FitSummary.load(folder / "fit.json")
-    model = build_model(sites.encoding, found.fitted, {}, fingerprint="")
-    again = {
-        "coefficients": model.features,
-        "intercepts": model.intercepts,
-        "choice of the number of features": found.selection,
-        "held-out metrics": found.evaluation,
-        "stability": found.stability,
+    again = build_model(sites.encoding, found.fitted, {}, fingerprint="")
+    compared = {
+        **_of_model(again, Model.load(folder), "model.json"),
+        **_of_model(again, kept.model, "fit.json"),
+        "choice of the number of features": (found.selection, kept.selection),
+        "held-out metrics": (found.evaluation, kept.evaluation),
+        "stability": (found.stability, kept.stability),
     }
-    before = {
-        "coefficients": kept.model.features,
-        "intercepts": kept.model.intercepts,
-        "choice of the number of features": kept.selection,
-        "held-out metrics": kept.evaluation,
-        "stability": kept.stability,
+    return Replayed(count, tuple(name for name, (now, then) in compared.items() if now != then))
+
+
+def _of_model(again: Model, kept: Model, file: str) -> dict[str, tuple[Any, Any]]:
+    """What makes the predictions of a model, twice."""
+    parts = {"coefficients": "features", "intercepts": "intercepts", "columns": "columns"}
+    return {
+        f"{what} in {file}": (getattr(again, name), getattr(kept, name))
+        for what, name in parts.items()
     }
-    return Replayed(count, tuple(name for name, value in again.items() if value != before[name]))
 
 
 class _RecordedSites(SitesEngine):
