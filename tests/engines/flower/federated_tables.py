@@ -36,11 +36,11 @@ def clients_of(kind, storage="dense", *, sites=5, rows=ROWS):
     return clients
 
 
-def sites_of(clients, policy=_GENEROUS):
+def sites_of(clients, names=NAMES):
     """A site for each client, by name."""
     return {
-        name: site_named(name, *own, policy=policy)
-        for name, own in zip(NAMES, clients, strict=False)
+        name: site_named(name, *own, policy=_GENEROUS)
+        for name, own in zip(names, clients, strict=False)
     }
 
 

@@ -1,18 +1,26 @@
 """The whole analysis over Flower: that of one process, in as few messages as it can be had."""
 
+import itertools
+import logging
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from fedsparse.engines.flower.payloads import Asks, from_bytes
+from fedsparse.engines.flower.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
 from fedsparse.engines.flower.server import engine as server_engine
 from fedsparse.engines.flower.server import mailbox
+from fedsparse.engines.flower.server.outcome import train
+from fedsparse.engines.flower.server.replay import replay
+from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import DataError
 from fedsparse.modelling.specification import FitSpecification
+from fedsparse.models import FitSummary
 from tests.builders import STORAGES
 from tests.engines.flower.federated_tables import (
     KINDS,
+    NAMES,
     analysed,
     analysed_in_memory,
     assert_same_analysis,
@@ -150,3 +158,89 @@ class TestClasses:
         assert str(caught.value) == (
             "all rows have the same label; a model needs rows of two classes"
         )
+
+
+def away(site, messages):
+    """A site that does not get some messages, by their number."""
+    numbers = itertools.count()
+    return lambda payload: None if next(numbers) in messages else site.reply(payload, 1)
+
+
+class TestFaults:
+    """The third site leaves, or is started anew, in the middle of cross-validation."""
+
+    MIDDLE = range(9, 12)
+
+    def test_waiting_for_a_site_that_comes_back_gives_the_analysis_of_all(self, caplog):
+        clients = clients_of("two classes")
+        specification = specification_for("two classes")
+        sites = sites_of(clients)
+        grid = grid_of(sites, cork=away(sites["cork"], self.MIDDLE))
+        engine = engine_on(grid, "two classes", if_absent="wait", round_seconds=0.3)
+        with caplog.at_level(logging.INFO, "fedsparse.federation"):
+            found = analysed(engine, specification)
+        assert "cork is absent: no answer within 0.3 s" in caplog.text
+        assert "waiting for cork" in caplog.text
+        assert "cork is back" in caplog.text
+        assert_same_analysis(found, analysed_in_memory(clients, "two classes", specification))
+
+    def test_going_on_without_a_site_ends_and_the_report_says_what_is_missing(self, tmp_path):
+        sites = sites_of(clients_of("two classes"))
+        grid = grid_of(sites, cork=away(sites["cork"], self.MIDDLE))
+        training = Training(
+            sites=5, min_sites=4, stability=2, task="classification", round_seconds=0.3,
+            out=str(tmp_path),
+        )  # fmt: skip
+        found = train(grid, training)
+        assert np.isfinite(found.fitted.coefficients).all()
+        assert np.isfinite([point.score for point in found.selection.points]).all()
+        ends = {site.name: site.took_part for site in FitSummary.load(tmp_path / "fit.json").sites}
+        assert re.fullmatch(r"to the end, \d+ answers? missing", ends.pop("cork"))
+        assert set(ends.values()) == {"to the end"}
+        assert "missing" in (tmp_path / "report.html").read_text()
+        assert replay(tmp_path).differing == ()
+
+    def test_a_site_that_does_not_come_back_is_no_obstacle(self):
+        sites = sites_of(clients_of("two classes"))
+        grid = grid_of(sites, cork=away(sites["cork"], range(9, 10_000)))
+        engine = engine_on(grid, "two classes", min_sites=4, round_seconds=0.3)
+        found = analysed(engine, specification_for("two classes"))
+        assert np.isfinite(found.fitted.coefficients).all()
+        assert engine.members[2].is_absent
+        assert {own.site for own in found.evaluation.scores} >= {None, "aachen", "espoo"}
+
+    def test_a_site_started_anew_asks_for_setup_and_lenses_and_nothing_changes(self):
+        clients = clients_of("two classes")
+        specification = specification_for("two classes")
+        said = []
+        processes = [sites_of(clients)["cork"] for _ in range(3)]
+
+        def restarted(payload):
+            """The process that answers dies after some messages, and the next knows nothing."""
+            own = processes[min(len(said) // 12, 2)]
+            said.append(own.reply(payload, 1))
+            return said[-1]
+
+        engine = engine_on(grid_of(sites_of(clients), cork=restarted), "two classes")
+        found = analysed(engine, specification)
+        assert_same_analysis(found, analysed_in_memory(clients, "two classes", specification))
+        asked = [own for own in map(from_bytes, said) if isinstance(own, TellMe)]
+        assert len(asked) >= 2
+        assert all(own.lenses for own in asked)
+
+    def test_a_site_that_claims_rows_it_does_not_have_is_excluded(self):
+        sites = sites_of(clients_of("two classes"))
+
+        def exaggerating(payload):
+            said = from_bytes(sites["cork"].reply(payload, 1))
+            if not isinstance(said, Answered):
+                return to_bytes(said)
+            return to_bytes(Answered(tuple(own and (own[0], own[1] + 7.0) for own in said.answers)))
+
+        engine = engine_on(grid_of(sites, cork=exaggerating), "two classes", min_sites=4)
+        found = analysed(engine, specification_for("two classes"))
+        assert engine.members[2].excluded == (
+            "its answer cannot be used: It claims other rows than it described."
+        )
+        assert {own.site for own in found.evaluation.scores} == {None, *NAMES} - {"cork"}
+        assert found.evaluation.scores[0].rows == 4 * 30
