@@ -7,7 +7,7 @@ HAS_FLOWER = find_spec("flwr") is not None
 collect_ignore_glob = (
     []
     if HAS_FLOWER
-    else ["src/fedsparse/engines/flower/*", "tests/engines/flower/*", "tests/cli/federation/*"]
+    else ["src/fedsparse/federation/*", "tests/federation/*", "tests/cli/federation/*"]
 )
 
 

@@ -6,7 +6,7 @@ benchmarks federation`` needs Flower and starts servers.
 
 import sys
 
-from benchmarks import clients, genes, growth, messages, objective, speed, startup, wide
+from benchmarks import clients, genes, growth, messages, objective, reading, speed, startup, wide
 
 BENCHMARKS = {
     "speed": speed.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "objective": objective.main,
     "genes": genes.main,
     "wide": wide.main,
+    "reading": reading.main,
 }
 
 

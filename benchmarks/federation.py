@@ -13,12 +13,12 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.slow_line import SERVER, SlowLine
 from benchmarks.tables import show
-from fedsparse.data.federated import FederatedData
-from fedsparse.engines.flower.demonstration import Programs
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.keys import make_keys
-from fedsparse.fitting import FitOptions, fit_model, loss_for, prepare
-from fedsparse.models import FitSummary
+from fedsparse.federation.demonstration import Programs
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
+from fedsparse.modelling.fitting import FitOptions, fit, loss_for
+from fedsparse.modelling.summary import FitSummary
+from fedsparse.problem.federated import FederatedData
 
 SITES = ("aachen", "bari", "cork", "delft", "espoo")
 WIDTH, ROWS, TAU = 200, 300, 10
@@ -53,7 +53,8 @@ def rounds_to_goal(data):
     for name, (_, algorithm) in METHODS.items():
         loss = loss_for(None, data.samples)
         options = FitOptions(loss, algorithm=algorithm, rounds=MOST_ROUNDS)
-        records[name] = fit_model(prepare(data, options), TAU, options).result.records
+        engine = fs.LocalEngine(data, loss)
+        records[name] = fs.converse(engine, fit(engine, TAU, options)).result.records
     best = min(own.objective for history in records.values() for own in history)
     begin = records["FedSplice"][0].objective
     goal = begin - SHARE * (begin - best)

@@ -10,8 +10,8 @@ import fedsparse as fs
 from benchmarks.measured import in_own_process, peak_bytes
 from benchmarks.problems import sparse_clients
 from benchmarks.tables import show
-from fedsparse.answers import Answers
-from fedsparse.engines import LocalEngine
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 
 WIDTHS = (10_000, 100_000, 1_000_000, 10_000_000)
 TAU = 200
@@ -33,16 +33,16 @@ def measure(name, width):
     data = fs.FederatedData.from_clients(clients)
     del clients
     algorithm = getattr(fs, name)(TAU, local_steps=10, step_size=1.0)
-    engine = LocalEngine(data, fs.Logistic(), 2)
-    state = algorithm.start(engine.shape, 0, engine.loss)
+    opened = open_clients(data, fs.Logistic(), Workers(2))
+    state = algorithm.start(opened.shape, 0, opened.loss)
     everyone = np.arange(len(data))
-    weights = algorithm.client_weights(engine.masses)
+    weights = np.ones(len(data))
     client_times, server_times = [], []
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        fields = engine.ask(algorithm.request(state), everyone)
+        fields = algorithm.request(state).answer(opened, everyone)
         asked = time.perf_counter()
-        state = algorithm.update(state, Answers(fields, everyone, weights))
+        state = algorithm.update(state, fs.Answers.of(fields, weights))
         client_times.append(asked - began)
         server_times.append(time.perf_counter() - asked)
     return {

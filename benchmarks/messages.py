@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from benchmarks.tables import show
-from fedsparse import wire
+from fedsparse.requests.wire import vectors as wire
 
 CASES = ((150_360, 200), (47_236, 200), (1_000, 200), (150_360, 20), (10_000_000, 1_000))
 

@@ -7,7 +7,8 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.problems import dense_clients, sparse_clients
 from benchmarks.tables import show
-from fedsparse.engines import LocalEngine
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 from fedsparse.requests import LocalSteps
 
 THREADS = 2
@@ -32,17 +33,17 @@ PROBLEMS = {
 }
 
 
-def milliseconds(engine, *requests):
+def milliseconds(clients, *requests):
     """Median milliseconds of each request, asked by turns so that all meet the same disturbances.
 
     The first turns are left out: they prepare blocks.
     """
-    everyone = np.arange(engine.masses.size)
+    everyone = np.arange(len(clients.data))
     times = np.empty((REPEATS, len(requests)))
     for turn in range(REPEATS):
         for place, request in enumerate(requests):
             began = time.perf_counter()
-            engine.ask(request, everyone)
+            request.answer(clients, everyone)
             times[turn, place] = time.perf_counter() - began
     return np.median(times[10:], axis=0) * 1e3
 
@@ -53,11 +54,12 @@ def rows_of(name, make, loss, step_size):
     x = fs.run(
         fs.FedHT(TAU, local_steps=LOCAL_STEPS, step_size=step_size), data, loss=loss, rounds=5
     ).coef
-    engine = LocalEngine(data, loss, THREADS)
+    workers = Workers(THREADS)
+    clients = open_clients(data, loss, workers)
     rounds = []
     for method, sparsity in (("FedIterHT", fs.TopK(TAU)), ("FedHT", None)):
         plain, with_objective = milliseconds(
-            engine,
+            clients,
             *(
                 LocalSteps(
                     x, LOCAL_STEPS, step_size, sparsity=sparsity, with_objective=with_objective
@@ -71,9 +73,9 @@ def rows_of(name, make, loss, step_size):
         )  # fmt: skip
     support = np.flatnonzero(x)
     gradient, slopes, curvature = milliseconds(
-        engine, fs.Gradient(x), fs.Slopes(x), fs.Curvature(x, support)
+        clients, fs.Gradient(x), fs.Slopes(x), fs.Curvature(x, support)
     )
-    engine.close()
+    workers.close()
     second = (name, f"{gradient:.2f}", f"{slopes:.2f}", f"{slopes / gradient:.1f}×",
               f"{curvature:.2f}", f"{curvature / gradient:.1f}×")  # fmt: skip
     return rounds, second

@@ -10,9 +10,8 @@ import fedsparse as fs
 from benchmarks import plain
 from benchmarks.problems import dense_clients, sparse_clients
 from benchmarks.tables import show
-from fedsparse.answers import Answers
+from fedsparse.compute.kernels.columns import read_ahead
 from fedsparse.engines import LocalEngine
-from fedsparse.kernels.columns import read_ahead
 
 THREADS = 2
 LOCAL_STEPS = 10
@@ -54,14 +53,12 @@ def our_seconds(engine, algorithm):
 
     The first ones are left out: they prepare blocks, and BLAS threads still spin beside them.
     """
-    everyone = np.arange(engine.masses.size)
-    weights = algorithm.client_weights(engine.masses)
-    state = algorithm.start(engine.shape, 0, engine.loss)
+    state = algorithm.start(engine.shape, 0, engine.lens.loss)
     times = []
     for _ in range(OUR_ROUNDS):
         began = time.perf_counter()
-        fields = engine.ask(algorithm.request(state), everyone)
-        state = algorithm.update(state, Answers(fields, everyone, weights))
+        (answers,) = engine.exchange([engine.ask(algorithm.request(state), algorithm.weights)])
+        state = algorithm.update(state, answers)
         times.append(time.perf_counter() - began)
     return float(np.median(times[10:]))
 

@@ -8,7 +8,7 @@ import warnings
 import fedsparse as fs
 from benchmarks.rounds.cases import gene_expression
 from benchmarks.tables import show
-from fedsparse.experiments import load_experiment
+from fedsparse.research.experiments import load_experiment
 
 EXPERIMENTS = ("simulation-1", "simulation-2", "e2006", "rcv1")
 FIRST_ROUNDS = 5

@@ -75,9 +75,11 @@ def _values(parameter: click.Parameter) -> str:
         return ", ".join(f"`{choice}`" for choice in parameter.type.choices)
     if getattr(parameter, "is_flag", False):
         return ""
-    kind = parameter.type.name.removesuffix(" range")
+    kind = ", ".join(parameter.type.name.removesuffix(" range").split("|"))
     limit = getattr(parameter.type, "min", None)
-    return kind if limit is None else f"{kind}, at least {limit:g}"
+    if limit is None:
+        return kind
+    return f"{kind}, {'above' if parameter.type.min_open else 'at least'} {limit:g}"
 
 
 def _default(parameter: click.Parameter, context: click.Context) -> str:

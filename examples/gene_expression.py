@@ -15,9 +15,9 @@ import polars as pl
 from scipy.io import loadmat
 
 import fedsparse as fs
-from fedsparse.evaluation import evaluate_held_out
-from fedsparse.fitting import FitOptions, loss_for
-from fedsparse.selection import select_stably
+from fedsparse.modelling.fitting import FitOptions, loss_for
+from fedsparse.modelling.judging import evaluate_held_out, given
+from fedsparse.modelling.stability import select_stably
 
 GENES = 20
 SHAPES = {"ALLAML": (72, 7129), "colon": (62, 2000), "Prostate-GE": (102, 5966)}
@@ -44,9 +44,11 @@ def study(name):
     labs = np.random.default_rng(1).integers(1, 6, classes.size)
     data = fs.FederatedData.from_table(samples, classes, [f"lab {number}" for number in labs])
     options = FitOptions(loss_for(2, data.samples))
-    evaluation = evaluate_held_out(data, lambda train: GENES, options)
+    engine = fs.LocalEngine(data, options.loss)
     genes = [f"gene {number}" for number in range(1, data.width + 1)]
-    stability = select_stably(data, GENES, options, genes, pairs=10)
+    judging = evaluate_held_out(engine, given(GENES), options)
+    halving = select_stably(engine, GENES, options, genes, pairs=10)
+    evaluation, stability = fs.converse(engine, fs.together([judging, halving]))
     together = [score for score in evaluation.scores if score.site is None]
     return {
         "data set": title,

@@ -3,7 +3,7 @@
     python examples/text.py
 
 Stories are those of RCV1 if the folder that FEDSPARSE_DATA names holds the file (see
-`fedsparse.datasets.load_rcv1`); its words are numbers. Without it, stories are made up.
+`fedsparse.research.datasets.load_rcv1`); its words are numbers. Without it, stories are made up.
 Nothing is downloaded.
 """
 

@@ -4,6 +4,8 @@ import numpy as np
 from scipy import sparse
 
 import fedsparse as fs
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 
 LOSSES = ("squared", "logistic", "softmax")
 STORAGES = ("dense", "csr")
@@ -51,3 +53,21 @@ def heavy_tailed(seed):
         y[:2] = 0.0, 1.0
         clients.append((Z, y))
     return clients
+
+
+def fields_of(request, data, loss, *, which=None, threads=1):
+    """What every client answers: below an engine, which tells nothing but sums."""
+    workers = Workers(threads)
+    try:
+        everyone = np.arange(len(data))
+        opened = open_clients(data, loss, workers)
+        return request.answer(opened, everyone if which is None else np.asarray(which))
+    finally:
+        workers.close()
+
+
+def answers_of(request, data, loss, weights="uniform"):
+    """Sums over all clients, as an engine tells them."""
+    engine = fs.LocalEngine(data, loss, 1)
+    (answers,) = engine.exchange([engine.ask(request, weights)])
+    return answers

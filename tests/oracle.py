@@ -64,6 +64,21 @@ def smoothness(Z: Array, loss: str, l2: float) -> float:
     return float(curvature * largest_eigenvalue + l2)
 
 
+def smoothness_thresholds(own: Array) -> Array:
+    """256 numbers from the mean of l_i to the number of clients times it, evenly in logarithms."""
+    mean = float(np.sum(own)) / len(own)
+    share = np.arange(256) / 255
+    return mean * np.exp(share * np.log(len(own))) * (1.0 + 1e-9)
+
+
+def largest_smoothness(own: Array) -> float:
+    """The lowest threshold that no l_i lies above; of one client, l_i itself."""
+    if len(own) == 1:
+        return float(own[0])
+    thresholds = smoothness_thresholds(own)
+    return float(min(t for t in thresholds if not np.any(own > t)))
+
+
 def client_weights(clients: Sequence[Client], weights: str | Sequence[float] | Array) -> Array:
     """p_i: 1/N, n_i/n, or the given numbers as they are."""
     if isinstance(weights, str):
@@ -205,7 +220,8 @@ def run(
         if callable(step_size):
             gamma = step_size(t)
         elif step_size == "auto":
-            gamma = 1.0 / (max(smoothness(Z, loss, l2) for Z, _ in clients) + proximal)
+            own = np.array([smoothness(Z, loss, l2) for Z, _ in clients])
+            gamma = 1.0 / (largest_smoothness(own) + proximal)
         else:
             gamma = step_size
         batch_size = batch if growing is None else math.ceil(growing[0] * growing[1] ** t)

@@ -14,8 +14,8 @@ import pytest
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse import checkpoint as checkpoints
-from fedsparse.answers import Answers
+from fedsparse.engines import checkpoint as checkpoints
+from fedsparse.requests import Answers
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 TAU = 5
@@ -127,18 +127,23 @@ class TestResume:
         assert_same_run(run(name, checkpoint=path), run(name))
 
     @pytest.mark.parametrize(
-        ("owner", "method"),
+        ("owner", "method", "call"),
         [
-            (Answers, "encoded_bytes"),
-            (Answers, "is_finite"),
-            (Answers, "mean"),
-            (fs.LocalSteps, "encoded_bytes"),
-            (fs.LocalSteps, "answer"),
-            (fs.Evaluate, "answer"),
+            *(
+                (owner, method, call)
+                for owner, method in [
+                    (fs.LocalEngine, "exchange"),
+                    (Answers, "is_finite"),
+                    (Answers, "mean"),
+                    (fs.LocalSteps, "encoded_bytes"),
+                    (fs.LocalSteps, "answer"),
+                ]
+                for call in (2, 5)
+            ),
+            (fs.Evaluate, "answer", 1),  # f at the last x
         ],
-        ids=lambda part: part if isinstance(part, str) else part.__name__,
+        ids=lambda part: part.__name__ if isinstance(part, type) else str(part),
     )
-    @pytest.mark.parametrize("call", [2, 5])
     def test_interrupt_may_come_at_any_moment_of_a_round(
         self, owner, method, call, tmp_path, monkeypatch
     ):
@@ -628,7 +633,7 @@ def test_a_resumed_run_that_diverges_goes_back_as_far_as_an_uninterrupted_one(
         expected = fs.run(algorithm, data, **options)
     path = tmp_path / "run.npz"
     with monkeypatch.context() as patched:
-        interrupt_in_call(patched, Answers, "encoded_bytes", 10)
+        interrupt_in_call(patched, fs.LocalSteps, "encoded_bytes", 10)
         with pytest.raises(KeyboardInterrupt):
             fs.run(algorithm, data, checkpoint=path, **options)
     with pytest.raises(fs.CheckpointError, match="is at round 9,"):

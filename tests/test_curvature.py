@@ -4,13 +4,23 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse import wire
 from fedsparse.algorithms import EDSL
-from fedsparse.answers import Answers
-from fedsparse.clients.curvature import from_triangle, triangle_index, triangle_size
+from fedsparse.compute import open_clients
+from fedsparse.compute.curvature import from_triangle, triangle_index, triangle_size
+from fedsparse.compute.workers import Workers
 from fedsparse.engines import LocalEngine
+from fedsparse.requests.wire import vectors as wire
+from fedsparse.requests.wire.stack_sizes import stack_bytes
 from tests import oracle
-from tests.builders import CLASSES, LOSS_OBJECTS, STORAGES, clients_for, federate
+from tests.builders import (
+    CLASSES,
+    LOSS_OBJECTS,
+    STORAGES,
+    answers_of,
+    clients_for,
+    federate,
+    fields_of,
+)
 
 ONE_SCORE = ("squared", "logistic")
 WIDTH = 24
@@ -40,16 +50,12 @@ def lacking_columns(loss):
 
 
 def ask(request, data, loss, *, which=None, threads=1):
-    engine = LocalEngine(data, LOSS_OBJECTS[loss], threads)
-    try:
-        return engine.ask(request, np.arange(len(data)) if which is None else np.array(which))
-    finally:
-        engine.close()
+    return fields_of(request, data, LOSS_OBJECTS[loss], which=which, threads=threads)
 
 
-def vectors_of(stack, count):
+def vectors_of(stack):
     """The vector of each client; adding 0 turns −0, which the others' weights of 0 may leave."""
-    return [stack.mean(one) + 0.0 for one in np.eye(count)]
+    return [vector + 0.0 for vector in stack.each()]
 
 
 def assert_close(values, expected):
@@ -73,8 +79,8 @@ class TestValues:
     def test_slopes_equal_the_definition(self, clients, loss, storage, dtype):
         x = somewhere()
         answer = ask(fs.Slopes(x), federate(clients, storage, dtype), loss)
-        gradients = vectors_of(answer["gradient"], len(clients))
-        diagonals = vectors_of(answer["diagonal"], len(clients))
+        gradients = vectors_of(answer["gradient"])
+        diagonals = vectors_of(answer["diagonal"])
         for place, (Z, y) in enumerate(clients):
             assert_close(answer["objective"][place], oracle.loss_value(Z, y, x, loss, 0.05))
             assert_close(gradients[place], oracle.gradient(Z, y, x, loss, 0.0))
@@ -84,8 +90,8 @@ class TestValues:
     def test_curvature_equals_the_definition(self, clients, loss, storage, dtype, support):
         x = somewhere()
         answer = ask(fs.Curvature(x, support), federate(clients, storage, dtype), loss)
-        gradients = vectors_of(answer["gradient"], len(clients))
-        triangles = vectors_of(answer["hessian"], len(clients))
+        gradients = vectors_of(answer["gradient"])
+        triangles = vectors_of(answer["hessian"])
         for place, (Z, y) in enumerate(clients):
             assert_close(answer["objective"][place], oracle.loss_value(Z, y, x, loss, 0.05))
             assert_close(gradients[place], oracle.gradient(Z, y, x, loss, 0.0)[support])
@@ -101,11 +107,14 @@ def test_a_support_that_covers_x_gives_the_same_as_one_that_does_not(loss, stora
     nonzero = np.flatnonzero(x)
     covered, uncovered = (ask(fs.Curvature(x, s), data, loss) for s in (nonzero, nonzero[1:]))
     np.testing.assert_allclose(covered["objective"], uncovered["objective"], rtol=1e-12)
-    for one in np.eye(len(data)):
-        full = from_triangle(covered["hessian"].mean(one), nonzero.size)
-        part = from_triangle(uncovered["hessian"].mean(one), nonzero.size - 1)
-        assert_close(full[1:, 1:], part)
-        assert_close(covered["gradient"].mean(one)[1:], uncovered["gradient"].mean(one))
+    for place in range(len(data)):
+        (full, gradient), (part, own) = (
+            (list(answer["hessian"].each())[place], list(answer["gradient"].each())[place])
+            for answer in (covered, uncovered)
+        )
+        of_all = from_triangle(full, nonzero.size)
+        assert_close(of_all[1:, 1:], from_triangle(part, nonzero.size - 1))
+        assert_close(gradient[1:], own)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -124,7 +133,7 @@ def test_row_weights_count(loss, storage):
         answers = [ask(request, data, loss) for data in (weighted, federate(twice, storage))]
         for name in answers[0]:
             values = [
-                field if isinstance(field, np.ndarray) else np.stack(vectors_of(field, 2))
+                field if isinstance(field, np.ndarray) else np.stack(vectors_of(field))
                 for field in (answer[name] for answer in answers)
             ]
             assert_close(*values)
@@ -136,7 +145,7 @@ def test_second_derivatives_of_certain_rows_are_small_but_not_lost(storage):
     data = federate([(np.array([[1.0]]), np.array([1.0]))], storage)
     for score in (-60.0, 60.0, 700.0):
         answer = ask(fs.Slopes(np.array([score])), data, "logistic")
-        assert answer["diagonal"].mean(np.ones(1))[0] == pytest.approx(np.exp(-abs(score)))
+        assert answer["diagonal"].total(np.ones(1))[0] == pytest.approx(np.exp(-abs(score)))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
@@ -158,12 +167,12 @@ REQUESTS = {
 }
 
 
-def bits(answer, count):
+def bits(answer):
     """All that is in an answer, by field."""
     return {
         name: field.tobytes()
         if isinstance(field, np.ndarray)
-        else [vector.tobytes() for vector in vectors_of(field, count)]
+        else [vector.tobytes() for vector in vectors_of(field)]
         for name, field in answer.items()
     }
 
@@ -176,28 +185,28 @@ class TestSameBits:
         data = federate(lacking_columns(loss), storage)
         whole = ask(REQUESTS[name], data, loss)
         for place in range(len(data)):
-            alone = bits(ask(REQUESTS[name], data.client(place), loss), 1)
+            alone = bits(ask(REQUESTS[name], data.client(place), loss))
             for field, values in whole.items():
                 if isinstance(values, np.ndarray):
                     assert alone[field] == values[place : place + 1].tobytes()
                 else:
-                    assert alone[field] == [vectors_of(values, len(data))[place].tobytes()]
+                    assert alone[field] == [vectors_of(values)[place].tobytes()]
 
     def test_threads_and_earlier_questions_change_nothing(self, name, loss, storage):
         data = federate(clients_for(loss, rows=(5, 9, 30, 6, 1, 12, 40)), storage)
-        expected = bits(ask(REQUESTS[name], data, loss, threads=1), len(data))
-        engine = LocalEngine(data, LOSS_OBJECTS[loss], 2)
-        everyone = np.arange(len(data))
+        expected = bits(ask(REQUESTS[name], data, loss, threads=1))
+        workers = Workers(2)
+        clients = open_clients(data, LOSS_OBJECTS[loss], workers)
         for _ in range(3):  # every other call goes through the clients backwards
-            assert bits(engine.ask(REQUESTS[name], everyone), len(data)) == expected
-        engine.close()
+            assert bits(REQUESTS[name].answer(clients, np.arange(len(data)))) == expected
+        workers.close()
 
     def test_only_the_clients_asked_answer_in_the_order_asked(self, name, loss, storage):
         data = federate(lacking_columns(loss), storage)
         which = [2, 0]
         some = ask(REQUESTS[name], data, loss, which=which)
-        alone = [bits(ask(REQUESTS[name], data.client(place), loss), 1) for place in which]
-        for field, values in bits(some, 2).items():
+        alone = [bits(ask(REQUESTS[name], data.client(place), loss)) for place in which]
+        for field, values in bits(some).items():
             if isinstance(values, bytes):
                 assert values == b"".join(one[field] for one in alone)
             else:
@@ -220,7 +229,7 @@ class TestBytes:
         own = np.flatnonzero(clients[0][0].any(axis=0))
         diagonal = np.diag(hessian(clients[0][0], somewhere(), "logistic"))
         assert answer["diagonal"].indices.tolist() == own.tolist()
-        assert answer["diagonal"].encoded_bytes() == encoded(diagonal[own], own, WIDTH)
+        assert stack_bytes(answer["diagonal"]) == encoded(diagonal[own], own, WIDTH)
 
     def test_csr_curvature_holds_only_pairs_of_columns_of_the_client(self):
         clients = lacking_columns("squared")
@@ -234,22 +243,21 @@ class TestBytes:
         own = SUPPORT[places]
         values = hessian(clients[0][0], somewhere(), "squared")[own[row], own[column]]
         assert answer["hessian"].indices.tolist() == pairs.tolist()
-        assert answer["hessian"].encoded_bytes() == encoded(values, pairs, length)
+        assert stack_bytes(answer["hessian"]) == encoded(values, pairs, length)
 
     def test_a_client_without_columns_sends_next_to_nothing(self):
         data = federate(lacking_columns("squared"), "csr")
         answer = ask(fs.Slopes(somewhere()), data, "squared", which=[3])
         nothing = encoded(np.empty(0), np.empty(0, dtype=np.int64), WIDTH)
-        assert answer["diagonal"].encoded_bytes() == nothing
+        assert stack_bytes(answer["diagonal"]) == nothing
 
     @pytest.mark.parametrize("storage", STORAGES)
     def test_an_objective_travels_in_eight_bytes(self, storage):
         data = federate(clients_for("squared"), storage)
         plain = fs.LocalSteps(somewhere(), 2, 0.01)
         with_objective = fs.LocalSteps(somewhere(), 2, 0.01, with_objective=True)
-        everyone = np.arange(len(data))
         sizes = [
-            Answers(ask(request, data, "squared"), everyone, np.full(4, 0.25)).encoded_bytes()
+            answers_of(request, data, LOSS_OBJECTS["squared"]).bytes_up
             for request in (plain, with_objective)
         ]
         assert sizes[1] - sizes[0] == 8 * len(data)
@@ -281,7 +289,7 @@ def test_softmax_is_refused_before_any_work(algorithm, monkeypatch):
     def work(*_):
         raise AssertionError("a client was asked")
 
-    monkeypatch.setattr(LocalEngine, "ask", work)
+    monkeypatch.setattr(LocalEngine, "exchange", work)
     with pytest.raises(fs.OptionError, match=r"works? with the squared and the logistic loss"):
         fs.run(algorithm, federate(clients_for("softmax")), loss="softmax")
 

@@ -142,7 +142,9 @@ def test_the_number_of_features_is_chosen_by_the_data(sparsity, classes):
     model = kind(sparsity=sparsity, sparsities=[1, 2, 4, 8]).fit(X, y, sites=sites)
     assert model.sparsity_ == 2
     assert model.selection_.method == sparsity
-    assert model.rounds_ == 1 + model.n_iter_ + model.selection_.rounds
+    scaling, last_objective = 2, 1
+    rounds = scaling + model.n_iter_ + last_objective
+    assert model.rounds_ == rounds + model.selection_.rounds
     assert model.rounds_ < 60
 
 
@@ -180,8 +182,11 @@ def test_sites_are_routed_through_pipelines_and_searches():
         ({"keep": "gene 7"}, "keep must be a list"),
         ({"l2": "much"}, "l2 must be a number"),
         ({"l2": -1.0}, "l2 must be a number"),
-        ({"sparsity": "cv", "folds": 1}, "folds must be at least 2"),
-        ({"sparsity": "cv", "sparsities": [-1]}, "sparsities must be a whole number"),
+        ({"fit_intercept": "no"}, "fit_intercept must be true or false"),
+        ({"random_state": -1}, "random_state must be a whole number"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1"),
+        ({"sparsity": "cv", "folds": 1}, "folds must be a whole number of at least 2"),
+        ({"sparsity": "cv", "sparsities": [-1]}, "sparsities must be a list, each a whole number"),
         ({"algorithm": fs.FedIterHT}, "algorithm must be an object"),
         ({"algorithm": fs.EDSL(2)}, "EDSL cannot keep an intercept"),
     ],

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.losses import as_loss
+from fedsparse.problem.losses import as_loss
 from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, clients_for
 
 PRECISE = np.longdouble

@@ -12,10 +12,18 @@ import pytest
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse import wire
-from fedsparse.engines import LocalEngine
+from fedsparse.requests.wire import vectors as wire
 from tests import oracle
-from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
+from tests.builders import (
+    CLASSES,
+    LOSS_OBJECTS,
+    LOSSES,
+    STORAGES,
+    answers_of,
+    clients_for,
+    federate,
+    fields_of,
+)
 
 TAU = 5
 COLUMNS = [
@@ -142,23 +150,18 @@ def class_by_class(x):
     return x if x.ndim == 1 else x.T.ravel()
 
 
+def shape_of(data, loss):
+    return (data.width, CLASSES) if loss == "softmax" else (data.width,)
+
+
 def rounds_of(algorithm, data, loss, rounds):
     """Every request of a run with the vector each client answers, none for numbers."""
-    engine = LocalEngine(data, LOSS_OBJECTS[loss], 1)
-    everyone = np.arange(len(data))
-    state = algorithm.start(engine.shape, 0, LOSS_OBJECTS[loss])
+    state = algorithm.start(shape_of(data, loss), 0, LOSS_OBJECTS[loss])
     while state.round < rounds:
         request = algorithm.request(state)
-        fields = engine.ask(request, everyone)
-        vectors = []
-        if "x" in fields:
-            for client in everyone:
-                alone = engine.ask(request, np.array([client]))
-                vectors.append(fs.Answers(alone, np.array([client]), np.ones(1)).mean("x"))
-        yield request, vectors
-        weights = np.full(len(data), 1 / len(data))
-        state = algorithm.update(state, fs.Answers(fields, everyone, weights))
-    engine.close()
+        fields = fields_of(request, data, LOSS_OBJECTS[loss])
+        yield request, list(fields["x"].each()) if "x" in fields else []
+        state = algorithm.update(state, answers_of(request, data, LOSS_OBJECTS[loss]))
 
 
 def message(vector):
@@ -205,19 +208,24 @@ class TestBytes:
                 up += sum(len(change_message(client, classes, data.width)) for client in clients)
             else:
                 up += sum(len(message(vector)) for vector in vectors)
+            if request.with_distance:
+                up += 8 * len(clients)
             expected.append((down, up))
         assert list(zip(history["bytes_down"], history["bytes_up"], strict=True)) == expected
 
     @pytest.mark.parametrize("storage", STORAGES)
-    def test_asking_for_the_step_size_costs_two_numbers_a_client(self, storage):
-        data = federate(clients_for("squared", **WIDE), storage)
+    def test_asking_for_the_step_size_costs_a_number_and_the_thresholds(self, storage):
+        """l_i, and then a one for each of 256 thresholds that it lies above."""
+        clients = clients_for("squared", **WIDE)
+        data = federate(clients, storage)
         automatic = run(fs.FedIterHT(TAU), data, rounds=1)
-        largest = max(
-            oracle.smoothness(Z, "squared", 0.05) for Z, _ in clients_for("squared", **WIDE)
-        )
-        given = run(fs.FedIterHT(TAU, step_size=1 / largest), data, rounds=1)
-        assert automatic.history["bytes_down"][-1] == given.history["bytes_down"][-1]
-        assert automatic.history["bytes_up"][-1] == given.history["bytes_up"][-1] + 3 * 2 * 8
+        own = np.array([oracle.smoothness(Z, "squared", 0.05) for Z, _ in clients])
+        thresholds = oracle.smoothness_thresholds(own)
+        given = fs.FedIterHT(TAU, step_size=1 / oracle.largest_smoothness(own))
+        history = run(given, data, rounds=1).history
+        above = sum(len(wire.encode((one > thresholds).astype(float))) for one in own)
+        assert automatic.history["bytes_down"][-1] == history["bytes_down"][-1]
+        assert automatic.history["bytes_up"][-1] == history["bytes_up"][-1] + 3 * 8 + above
 
     @pytest.mark.parametrize("storage", STORAGES)
     def test_local_thresholding_uploads_tau_entries(self, storage):
@@ -283,8 +291,7 @@ def answer_of(fields, place):
         if isinstance(field, np.ndarray):
             parts[name] = field[place]
         else:
-            count = field.squared_distances(np.zeros(field.shape)).size
-            parts[name] = field.mean((np.arange(count) == place).astype(float))
+            parts[name] = list(field.each())[place]
     return parts
 
 
@@ -298,25 +305,29 @@ class TestViewsOfOneClient:
         x = np.asfortranarray(x)
         steps = {"x": x, "steps": 4, "step_size": 0.05, "seed": 9, "round": 3}
         sparsity = fs.TopK(TAU) if len(shape) == 1 else fs.TopKPerClass(TAU)
-        yield fs.Describe()
+        yield fs.Smoothness()
+        yield fs.SmoothnessAbove(1.0, 100.0)
         yield fs.Evaluate(x)
+        yield fs.Evaluate(x, is_penalized=False)
         yield fs.Gradient(x)
+        yield fs.Judge(x)
+        yield fs.ColumnSums(with_target=True)
+        yield fs.ColumnSquares(np.arange(24.0))
         for constraint in (None, sparsity, fs.TopKGroups([i // 2 for i in range(24)], 4)):
             for batch in (None, 4, 100):
-                yield fs.LocalSteps(**steps, sparsity=constraint, batch_size=batch)
+                yield fs.LocalSteps(
+                    **steps, sparsity=constraint, batch_size=batch, with_distance=True
+                )
                 yield fs.LocalSteps(
                     **steps, sparsity=constraint, batch_size=batch, snapshot=snapshot
                 )
                 yield fs.LocalSteps(**steps, sparsity=constraint, batch_size=batch, proximal=0.4)
 
     def assert_views_agree(self, data, loss):
-        whole = LocalEngine(data, LOSS_OBJECTS[loss], 1)
-        everyone = np.arange(len(data))
-        views = [LocalEngine(data.client(i), LOSS_OBJECTS[loss], 1) for i in everyone]
-        for request in self.requests(whole.shape):
-            fields = whole.ask(request, everyone)
-            for client, view in enumerate(views):
-                own = answer_of(view.ask(request, np.array([0])), 0)
+        for request in self.requests(shape_of(data, loss)):
+            fields = fields_of(request, data, LOSS_OBJECTS[loss])
+            for client in range(len(data)):
+                own = answer_of(fields_of(request, data.client(client), LOSS_OBJECTS[loss]), 0)
                 for name, expected in answer_of(fields, client).items():
                     assert np.asarray(own[name]).tobytes() == np.asarray(expected).tobytes(), (
                         request,
@@ -347,11 +358,10 @@ class TestViewsOfOneClient:
 
     @pytest.mark.parametrize("storage", STORAGES)
     def test_some_clients_answer_as_all_do(self, storage):
-        data = small(storage=storage)
-        engine = LocalEngine(data, LOSS_OBJECTS["squared"], 1)
-        for request in self.requests(engine.shape):
-            everyone = engine.ask(request, np.arange(4))
-            some = engine.ask(request, np.array([1, 3]))
+        data, loss = small(storage=storage), LOSS_OBJECTS["squared"]
+        for request in self.requests((data.width,)):
+            everyone = fields_of(request, data, loss)
+            some = fields_of(request, data, loss, which=[1, 3])
             for place, client in enumerate((1, 3)):
                 expected = answer_of(everyone, client)
                 for name, found in answer_of(some, place).items():
@@ -668,12 +678,12 @@ class TestOptions:
         algorithm = fs.FedAvg(batch_size=2, step_size=0.01, clients_per_round=2)
         assert not run(algorithm, small(), rounds=2, seed=seed).diverged
 
-    @pytest.mark.parametrize("engine", ["remote", "", None])
-    def test_unknown_engines_are_refused(self, engine):
-        with pytest.raises(fs.OptionError, match=r'unknown engine .* use "local"'):
-            fs.run(fs.FedHT(TAU), small(), engine=engine)
+    @pytest.mark.parametrize("option", [{"loss": "squared"}, {"threads": 1}])
+    def test_what_an_engine_knows_cannot_be_given_beside_it(self, option):
+        with pytest.raises(fs.OptionError, match="leave loss and threads out"):
+            fs.run(fs.FedHT(TAU), fs.LocalEngine(small()), **option)
 
-    @pytest.mark.parametrize("loss", ["huber", None])
+    @pytest.mark.parametrize("loss", ["huber", 3])
     def test_unknown_losses_are_refused(self, loss):
         with pytest.raises(fs.OptionError, match="unknown loss"):
             fs.run(fs.FedHT(TAU), small(), loss=loss)
@@ -723,7 +733,7 @@ class TestOptions:
         seen = []
         with pytest.raises(fs.OptionError, match=r"schedule gave .* in round 2"):
             run(fs.FedHT(TAU, step_size=schedule), small(), on_round=seen.append)
-        assert seen[-1].round == 2
+        assert seen[-1].round == 1  # f(x_2) would have come with the answers of that round
 
     @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf], ids=repr)
     def test_proximal_is_not_negative(self, value):

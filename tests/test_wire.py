@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from fedsparse.kernels import rice
-from fedsparse.wire import (
+from fedsparse.requests.wire import rice
+from fedsparse.requests.wire.vectors import (
     MAX_LENGTH,
     SparseVector,
     WireError,

@@ -12,10 +12,10 @@ from benchmarks.rounds import methods
 from benchmarks.rounds.methods import Entry
 from benchmarks.rounds.solvers import SOLVERS
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.data.folders import DATA_VARIABLE, in_data_folder
-from fedsparse.data.partition import iid
 from fedsparse.errors import DataError
-from fedsparse.experiments import NAMES, Problem, load_experiment
+from fedsparse.research.data.partition import iid
+from fedsparse.research.experiments import NAMES, Problem, load_experiment
+from fedsparse.tables.folders import DATA_VARIABLE, in_data_folder
 
 GENES = "genomics/ALLAML.mat"
 GENE_SITES, GENE_SPARSITY, GENE_L2 = 5, 20, 1e-2

@@ -7,8 +7,8 @@ import fedsparse as fs
 from benchmarks.rounds.progress import tell
 from benchmarks.rounds.settings import BEST
 from fedsparse.algorithms import Algorithm
-from fedsparse.experiments import Problem, read_settings
-from fedsparse.experiments.plan import ALGORITHMS, Method, grid_of
+from fedsparse.research.experiments import Problem, read_settings
+from fedsparse.research.experiments.experiment_plan import ALGORITHMS, Method, grid_of
 
 ROUNDS = 100
 EDSL_ROUNDS = 20

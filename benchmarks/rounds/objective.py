@@ -13,7 +13,7 @@ from scipy.special import expit
 
 import fedsparse as fs
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.losses import LOSSES, Loss
+from fedsparse.problem.losses import LOSSES, Loss
 
 NEWTON_STEPS = 100
 HALVINGS = 40

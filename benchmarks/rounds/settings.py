@@ -4,7 +4,7 @@ Source: the reproduction of the paper's experiments (``fedsparse reproduce``), w
 paper's grid on the first seed. A problem that is not in the table is searched when it is run.
 """
 
-from fedsparse.experiments.plan import Method
+from fedsparse.research.experiments.experiment_plan import Method
 
 BEST = {
     "simulation-1": (

@@ -9,7 +9,7 @@ from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordD
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from fedsparse.engines.flower.strategies import FedIterHT, hard_threshold_arrays
+from fedsparse.federation.strategies import FedIterHT, hard_threshold_arrays
 
 WIDTH, ROWS = 50, 200
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from fedsparse import datasets
 from fedsparse.algorithms import (
     EDSL,
     GDHT,
@@ -19,7 +18,6 @@ from fedsparse.algorithms import (
     GrowingBatch,
     State,
 )
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines import Engine, Lens, LocalEngine, converse, together
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
@@ -31,8 +29,10 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.losses import Logistic, Softmax, SquaredError
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Logistic, Softmax, SquaredError
 from fedsparse.problem.rows import Rows
+from fedsparse.problem.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
 from fedsparse.requests import (
     Answers,
     ColumnSquares,
@@ -46,7 +46,7 @@ from fedsparse.requests import (
     Smoothness,
     SmoothnessAbove,
 )
-from fedsparse.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
+from fedsparse.research import datasets
 from fedsparse.version import __version__
 
 if TYPE_CHECKING:

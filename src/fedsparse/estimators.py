@@ -24,7 +24,6 @@ from sklearn.utils.validation import (
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines.conversation import Conversation, converse, exchanges_of
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
@@ -32,7 +31,8 @@ from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.models.summary import Selection
+from fedsparse.modelling.summary import Selection
+from fedsparse.problem.federated import FederatedData
 
 
 class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse import wire
 from fedsparse.algorithms import EDSL
-from fedsparse.engines import LocalEngine
+from fedsparse.requests.wire import vectors as wire
 from tests import oracle
-from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate, heavy_tailed
+from tests.builders import (
+    LOSS_OBJECTS,
+    STORAGES,
+    answers_of,
+    clients_for,
+    federate,
+    heavy_tailed,
+)
 
 TAU = 3
 TRUTH = np.zeros(30)
@@ -76,13 +82,12 @@ def test_bytes_are_gradients_of_all_and_one_solution(storage):
     data = federate(clients_for("squared"), storage)
     loss = LOSS_OBJECTS["squared"]
     result = fs.run(EDSL(TAU), data, loss=loss, rounds=1)
-    engine = LocalEngine(data, loss, 1)
-    zero, everyone = np.zeros(24), np.arange(4)
-    gradients = fs.Answers(engine.ask(fs.Gradient(zero), everyone), everyone, np.full(4, 0.25))
+    zero = np.zeros(24)
+    gradients = answers_of(fs.Gradient(zero), data, loss)
     solution = len(wire.encode(result.coef))
     down = 4 * len(wire.encode(zero))
     down += len(wire.encode(zero)) + len(wire.encode(gradients.mean("gradient")))
-    assert result.records[1].bytes_up == gradients.encoded_bytes() + solution
+    assert result.records[1].bytes_up == gradients.bytes_up + solution
     assert result.records[1].bytes_down == down
 
 

@@ -121,6 +121,33 @@ class TestFit:
         assert "80 rows at 4 sites" in out
         assert "Cork" in out
 
+    def test_a_method_with_its_options(self, command, table, tmp_path):
+        code, out, _ = command(
+            "fit", table, *ROLES, "--sparsity", 3, "--method", "FedIterHT", "--local-steps", 4,
+            "--server-step", "adaptive", "--held-out", "none", "--stability", 0, "--json",
+            "--out", tmp_path / "out",
+        )  # fmt: skip
+        assert code == 0
+        settings = json.loads(out)["model"]["settings"]
+        assert (settings["method"], settings["local steps"]) == ("FedIterHT", "4")
+        assert settings["server step"] == "adaptive"
+
+    def test_a_method_of_ones_own(self, command, table, tmp_path):
+        (tmp_path / "mine.py").write_text(
+            "import fedsparse\n\nclass Own(fedsparse.FedSplice):\n    pass\n"
+        )
+        options = ("--sparsity", "ebic", "--held-out", "fifth", "--stability", 2, "--json")
+        found = []
+        for method in ("FedSplice", f"{tmp_path}/mine.py:Own"):
+            code, out, err = command(
+                "fit", table, *ROLES, *options, "--method", method, "--overwrite", "--out",
+                tmp_path / "out",
+            )  # fmt: skip
+            assert code == 0, err
+            found.append(json.loads(out))
+        assert found[1]["model"]["features"] == found[0]["model"]["features"]
+        assert found[1]["model"]["settings"]["method"] == "Own of mine.py"
+
     def test_missing_values_are_refused_or_filled(self, command, tmp_path):
         holes = patients().with_columns(
             pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise(pl.col("marker_1"))
@@ -329,6 +356,10 @@ WRONG_TABLES = {
     "one class in all": ((pl.lit("yes").alias("relapse"),), ROLES, "yes"),
     "sparsity of nothing": ((), (*ROLES, "--sparsity", "0"), "--sparsity"),
     "sparsity of words": ((), (*ROLES, "--sparsity", "few"), "'few'"),
+    "option of no method": ((), (*ROLES, "--step-size", "1"), "--step-size means nothing"),
+    "method not there": ((), (*ROLES, "--method", "mine:Own"), "mine cannot be imported"),
+    "one round": ((), (*ROLES, "--rounds", "1"), "FedSplice finds nothing in 1 round"),
+    "seed too large": ((), (*ROLES, "--seed", 2**63), "--seed must be a whole number from 0 to"),
     "keep not there": ((), (*ROLES, "--keep", "marker_99"), '"marker_99"'),
 }  # fmt: skip
 

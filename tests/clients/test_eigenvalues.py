@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedsparse.clients import open_clients
+from fedsparse.compute import open_clients
+from fedsparse.compute.workers import Workers
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 ROWS = (5, 9, 30, 6)
@@ -11,11 +12,8 @@ ROWS = (5, 9, 30, 6)
 
 @pytest.fixture(params=STORAGES)
 def clients(request):
-    opened = open_clients(
-        federate(clients_for("squared", rows=ROWS), request.param), LOSS_OBJECTS["squared"], 1
-    )
-    yield opened
-    opened.workers.close()
+    data = federate(clients_for("squared", rows=ROWS), request.param)
+    return open_clients(data, LOSS_OBJECTS["squared"], Workers(1))
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.engines import LocalEngine
 from tests import oracle
-from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
+from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate, fields_of
 
 ROWS = (5, 9, 30, 6, 1, 64)  # few and many rows for the width, batches that are whole and not
 WIDTH = 24
@@ -28,11 +27,7 @@ def steps(x, **options):
 
 
 def answer(request, data, loss, threads=1):
-    engine = LocalEngine(data, LOSS_OBJECTS[loss], threads)
-    try:
-        return engine.ask(request, np.arange(len(data)))
-    finally:
-        engine.close()
+    return fields_of(request, data, LOSS_OBJECTS[loss], threads=threads)
 
 
 @pytest.mark.parametrize("dense", [True, False], ids=["dense x", "sparse x"])

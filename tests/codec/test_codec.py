@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.clients import open_clients
-from fedsparse.codec import (
-    WireError,
-    decode_answer,
-    decode_request,
-    encode_answer,
-    encode_request,
-    stack_answers,
-)
-from fedsparse.codec.frame import packed, unpacked
+from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
 from fedsparse.requests import ShiftedLasso
-from fedsparse.stacks import DenseStack, SparseStack, Stack
-from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
+from fedsparse.requests.wire.answer_bytes import decode_answer, encode_answer, stack_answers
+from fedsparse.requests.wire.frame import packed, unpacked
+from fedsparse.requests.wire.request_bytes import decode_request, encode_request
+from fedsparse.requests.wire.stack_sizes import stack_bytes
+from fedsparse.requests.wire.vectors import WireError
+from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate, fields_of
 
 WIDTH = 24
 X = np.where(np.arange(WIDTH) % 5 == 0, np.linspace(-1, 1, WIDTH), 0.0)
 SUPPORT = np.array([0, 3, 5, 11])
 REQUESTS = {
-    "describe": fs.Describe(),
-    "moments": fs.ColumnMoments(with_target=True),
+    "smoothness": fs.Smoothness(),
+    "thresholds": fs.SmoothnessAbove(0.5, 80.0),
+    "column sums": fs.ColumnSums(with_target=True),
+    "column sums with holes": fs.ColumnSums(with_holes=True),
+    "column squares": fs.ColumnSquares(X),
     "evaluate": fs.Evaluate(X),
+    "evaluate the loss alone": fs.Evaluate(X, is_penalized=False),
+    "judge": fs.Judge(X),
     "gradient": fs.Gradient(X),
     "slopes": fs.Slopes(X),
     "curvature": fs.Curvature(X, SUPPORT),
@@ -47,6 +47,7 @@ REQUESTS = {
     "corrected steps": fs.LocalSteps(
         X, steps=2, step_size=0.1, batch_size=2, snapshot=X, proximal=0.5, with_objective=True
     ),
+    "steps that tell how far": fs.LocalSteps(X, steps=2, step_size=0.1, with_distance=True),
     "steps from an old snapshot": fs.LocalSteps(
         X, steps=2, step_size=0.1, batch_size=2, snapshot=X + 1.0, round=7
     ),
@@ -104,22 +105,18 @@ def test_any_numbers_arrive_bit_for_bit(values, step_size, seed):
     assert_same(request, decode_request(encode_request(request), x.shape))
 
 
-def answers_of(request, loss, storage):
+def encoded_answers(request, loss, storage):
     """The answer of all clients at once, and the clients' own answers, encoded."""
-    data = federate(clients_for(loss), storage)
-    together = open_clients(data, LOSS_OBJECTS[loss], threads=1)
-    which = np.arange(len(data))
-    if isinstance(request, ShiftedLasso):
-        which = which[:1]
-    alone = [open_clients(data.client(place), LOSS_OBJECTS[loss], 1) for place in which]
-    whole = request.answer(together, which)
-    return whole, [encode_answer(request.answer(one, np.zeros(1, np.int64))) for one in alone]
+    data, own = federate(clients_for(loss), storage), LOSS_OBJECTS[loss]
+    which = [0] if isinstance(request, ShiftedLasso) else range(len(data))
+    whole = fields_of(request, data, own, which=which)
+    return whole, [encode_answer(fields_of(request, data.client(place), own)) for place in which]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 @each_request()
 def test_answers_put_together_give_the_bits_of_one_process(request_, storage):
-    whole, messages = answers_of(request_, "squared", storage)
+    whole, messages = encoded_answers(request_, "squared", storage)
     stacked = stack_answers([decode_answer(one, request_, (WIDTH,)) for one in messages])
     assert whole.keys() == stacked.keys()
     weights = np.full(len(messages), 1 / len(messages))
@@ -127,18 +124,18 @@ def test_answers_put_together_give_the_bits_of_one_process(request_, storage):
         if not isinstance(field, Stack):
             assert field.tobytes() == stacked[name].tobytes()
             continue
-        assert field.mean(weights).tobytes() == stacked[name].mean(weights).tobytes()
+        assert field.total(weights).tobytes() == stacked[name].total(weights).tobytes()
         at = np.ones(field.shape)
         assert np.array_equal(field.squared_distances(at), stacked[name].squared_distances(at))
-        assert field.encoded_bytes() == stacked[name].encoded_bytes()
+        assert stack_bytes(field) == stack_bytes(stacked[name])
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_bytes_counted_are_the_bytes_of_the_vectors_sent(storage):
     request = REQUESTS["local steps"]
-    whole, messages = answers_of(request, "logistic", storage)
+    whole, messages = encoded_answers(request, "logistic", storage)
     sent = sum(len(part) for message in messages for part in unpacked(message)[1])
-    assert sent == whole["x"].encoded_bytes()
+    assert sent == stack_bytes(whole["x"])
     assert sum(map(len, unpacked(encode_request(request))[1])) == request.encoded_bytes()
 
 
@@ -148,20 +145,19 @@ def test_sites_with_dense_and_with_csr_rows_can_be_averaged():
     answers = []
     for place, (Z, y) in enumerate(clients):
         rows = sparse.csr_array(Z) if place % 2 else Z
-        one = open_clients(fs.FederatedData.from_clients([(rows, y)]), fs.SquaredError(), 1)
-        answer = encode_answer(request.answer(one, np.zeros(1, np.int64)))
+        own = fs.FederatedData.from_clients([(rows, y)])
+        answer = encode_answer(fields_of(request, own, fs.SquaredError()))
         answers.append(decode_answer(answer, request, (WIDTH,)))
-    dense = open_clients(federate(clients), fs.SquaredError(), 1)
-    expected = request.answer(dense, np.arange(4))["x"].mean(np.full(4, 0.25))
-    assert np.allclose(stack_answers(answers)["x"].mean(np.full(4, 0.25)), expected)
+    dense = fields_of(request, federate(clients), fs.SquaredError())
+    quarter = np.full(4, 0.25)
+    assert np.allclose(stack_answers(answers)["x"].total(quarter), dense["x"].total(quarter))
 
 
-@given(st.floats(), st.floats())
-def test_numbers_of_an_answer_arrive_bit_for_bit_even_if_they_are_not_numbers(one, other):
-    answer = {"samples": np.array([one]), "smoothness": np.array([other])}
-    received = decode_answer(encode_answer(answer), fs.Describe(), (WIDTH,))
-    for name, value in answer.items():
-        assert np.array_equal(received[name], value, equal_nan=True)
+@given(st.floats())
+def test_numbers_of_an_answer_arrive_bit_for_bit_even_if_they_are_not_numbers(number):
+    answer = {"smoothness": np.array([number])}
+    received = decode_answer(encode_answer(answer), fs.Smoothness(), (WIDTH,))
+    assert np.array_equal(received["smoothness"], answer["smoothness"], equal_nan=True)
 
 
 MISFITS = {
@@ -303,7 +299,7 @@ def test_whatever_a_header_says_only_a_wire_error_comes_of_it(value, key, parts)
 
 
 def test_a_claim_of_great_length_takes_no_memory():
-    from fedsparse import wire
+    from fedsparse.requests.wire import vectors as wire
 
     huge = wire.encode_sparse([5], [1.0], 2**40)
     message = packed({"request": "Evaluate", "numbers": {}, "vectors": ["x"]}, [huge])

@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 from fedsparse import DataError, OptionError
-from fedsparse.data.clusters import cluster_map, text_clusters
-from fedsparse.data.partition import by_categories, samples_per_device
+from fedsparse.research.data.clusters import cluster_map, text_clusters
+from fedsparse.research.data.partition import by_categories, samples_per_device
 
 TOPICS = (60, 40, 25)
 
@@ -136,7 +136,10 @@ class TestClusterMap:
 
 
 def test_import_of_the_package_does_not_load_scikit_learn():
-    lines = "import sys, fedsparse, fedsparse.data.clusters; assert 'sklearn' not in sys.modules"
+    lines = (
+        "import sys, fedsparse, fedsparse.research.data.clusters; "
+        "assert 'sklearn' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", lines], check=True, timeout=60)
 
 

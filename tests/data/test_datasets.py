@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.data import libsvm
-from fedsparse.datasets import Dataset, load_e2006, load_rcv1
+from fedsparse.research.datasets import Dataset, load_e2006, load_rcv1
+from fedsparse.tables import svmlight as libsvm
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("FEDSPARSE_DATA"), reason="FEDSPARSE_DATA names no folder with real sets"

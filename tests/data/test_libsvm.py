@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
 import fedsparse as fs
-from fedsparse.data import libsvm
-from fedsparse.data.libsvm import load_svmlight
+from fedsparse.tables import svmlight as libsvm
+from fedsparse.tables.svmlight import load_svmlight
 
 COMPRESSIONS = [gzip.compress, bz2.compress, lzma.compress]
 ROWS = b"+1 1:0.5 4:2\n-1 2:1\n"

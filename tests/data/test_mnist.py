@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.data import mnist
-from fedsparse.data.mnist import IdxFile, load_mnist
+from fedsparse.research.data import mnist
+from fedsparse.research.data.mnist import IdxFile, load_mnist
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("FEDSPARSE_DATA"), reason="FEDSPARSE_DATA names no folder with MNIST"

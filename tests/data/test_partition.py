@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsparse import DataError, FederatedData, OptionError
-from fedsparse.data.partition import (
+from fedsparse.research.data.partition import (
     SamplesPerDevice,
     by_categories,
     by_column,

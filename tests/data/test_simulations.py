@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from fedsparse.data.simulations import simulation_1, simulation_2
 from fedsparse.errors import OptionError
+from fedsparse.research.data.simulations import simulation_1, simulation_2
 
 
 def features_of(data):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.data import mnist, text
-from fedsparse.data.mnist import IdxFile, load_mnist
-from fedsparse.data.sources import Source
-from fedsparse.data.text import load_e2006, load_rcv1
+from fedsparse.research.data import mnist, text
+from fedsparse.research.data.mnist import IdxFile, load_mnist
+from fedsparse.research.data.sources import Source
+from fedsparse.research.data.text import load_e2006, load_rcv1
 
 RCV1_PATH = "/binary/rcv1_train.binary.bz2"
 RCV1 = bz2.compress(b"".join(b"%+d 1:1\n" % (1 - 2 * (row % 2)) for row in range(20_242)))

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from fedsparse.experiments.claims import claims_table
-from fedsparse.experiments.settings import parse_settings
+from fedsparse.research.experiments.claims import claims_table
+from fedsparse.research.experiments.experiment_settings import parse_settings
 from tests.experiments.tiny import TINY
 
 FACTS = {

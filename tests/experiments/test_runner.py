@@ -6,10 +6,10 @@ import pytest
 
 import fedsparse as fs
 from fedsparse.errors import OptionError
-from fedsparse.experiments.problems import Experiment
-from fedsparse.experiments.runner import Runner
-from fedsparse.experiments.settings import parse_settings
-from fedsparse.experiments.store import Store
+from fedsparse.research.experiments.experiment_settings import parse_settings
+from fedsparse.research.experiments.problems import Experiment
+from fedsparse.research.experiments.runner import Runner
+from fedsparse.research.experiments.store import Store
 from tests.experiments.tiny import TINY
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedsparse.kernels.gram import symmetric_product
+from fedsparse.compute.kernels.gram import symmetric_product
 
 
 @pytest.mark.parametrize("count", range(1, 14))

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from fedsparse.errors import DataError
-from fedsparse.models import Feature, Model
-from fedsparse.tables.columns import EncodedColumn
+from fedsparse.modelling.model import Feature, Model
+from fedsparse.tables.encoding import EncodedColumn
 
 AGE = Feature(name="age", column="age", coefficients=(0.1,), mean=50.0, scale=9.0)
 WARD = Feature(

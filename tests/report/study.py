@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from fedsparse.report.experiment_tables import Tables
+from fedsparse.research.experiments.experiment_tables import Tables
 
 ROUNDS = 12
 CLIENTS = 10

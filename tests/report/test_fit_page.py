@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from fedsparse.models import Feature, FitSummary, Model
-from fedsparse.models.summary import (
+from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.summary import (
     Confusion,
     Evaluation,
     FeatureStability,
+    FitSummary,
     RoundRecord,
     Score,
     Selection,

@@ -224,6 +224,64 @@ class TestLeftOut:
         refuse(found, 'column "icd" has 210 levels at all sites together, more than 200')
 
 
+class TestWithheld:
+    """Columns of which a site may tell no more than the name."""
+
+    GENES = AGE | {f"g{number}": [0.5, 1.5, 2.5, 3.5, number] for number in range(7)}
+
+    def agreed(self, *withheld, **options):
+        """An encoding of as many sites, each of which withholds some genes."""
+        genes = describe(pl.DataFrame({**self.GENES, "relapse": RELAPSE}), "site", ROLES)
+        found = [
+            genes.model_copy(update={"site": f"site {place}"}).withholding(names)
+            for place, names in enumerate(withheld)
+        ]
+        return agree(found, **{"roles": ROLES, **options})
+
+    def test_what_one_site_withholds_is_left_out_for_all(self):
+        encoding = self.agreed({"g1"}, {"g4", "g1"}, set())
+        assert encoding.feature_names == ("age", "g0", "g2", "g3", "g5", "g6")
+        assert encoding.left_out == {"withheld": ("g1", "g4")}
+        assert encoding.column_counts == {"number": 6, "withheld": 2}
+
+    @pytest.mark.parametrize(
+        ("withheld", "words"),
+        [
+            ({"g1"}, '1 column, "g1"'),
+            ({"g1", "g2"}, '2 columns, "g1" and "g2"'),
+            ({"g1", "g2", "g3"}, '3 columns, among them "g1" and "g2"'),
+        ],
+    )
+    def test_one_note_counts_them_and_shows_a_few(self, withheld, words):
+        assert self.agreed(withheld, set()).notes == (
+            f"left out (a site may not tell some of its values): {words}",
+        )
+
+    def test_it_matches_whatever_the_others_have(self):
+        found = sites(
+            Bari=AGE | {"ward": list("abcab"), "bmi": [1, 2, 3, 4, 6]},
+            Cork=AGE | {"ward": [1, 2, 3, 1, 2]},
+        )
+        shy = found[0].withholding({"ward", "bmi"})
+        assert agree([shy, found[1]], ROLES).left_out == {"withheld": ("ward", "bmi")}
+
+    def test_holes_in_it_do_not_matter(self):
+        found = sites(Bari=AGE | {"bmi": [None, 2, 3, 4, 6]}, Cork=AGE | {"bmi": [1, 2, 3, 4, 6]})
+        assert agree([found[0], found[1].withholding({"bmi"})], ROLES).feature_names == ("age",)
+
+    def test_it_cannot_be_kept(self):
+        with pytest.raises(fs.DataError) as caught:
+            self.agreed({"g1"}, set(), roles=Roles(target="relapse", keep=("g1",)))
+        assert str(caught.value) == (
+            'column "g1" cannot be kept (--keep) because it is left out (a site may not tell some '
+            "of its values); do not ask for it"
+        )
+
+    def test_all_columns_are_withheld(self):
+        with pytest.raises(fs.DataError, match="no column is left to learn from"):
+            self.agreed(set(self.GENES), set())
+
+
 class TestNumberings:
     @pytest.mark.parametrize(
         ("name", "bari", "cork", "is_warned_of"),

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import fedsparse as fs
 from fedsparse.tables import Roles, SiteDescription, describe
@@ -91,7 +92,7 @@ class TestNumbers:
         assert numbers.constant is None
 
     def test_no_value_of_a_single_row_is_told(self):
-        told = described([103.25, 17.5, 54.125]).model_dump_json()
+        told = str(described([103.25, 17.5, 54.125]))
         assert not any(value in told for value in ("103.25", "17.5", "54.125"))
 
     def test_what_all_rows_have_is_told(self):
@@ -310,7 +311,40 @@ class TestWhatLeavesASite:
     def test_description_of_a_wide_table_is_small(self):
         frame = pl.DataFrame({f"gene {number}": [0.5, 1.5, 2.5] for number in range(1000)})
         frame = frame.with_columns(relapse=pl.Series([0, 1, 0]))
-        assert len(describe(frame, "Bari", ROLES).model_dump_json()) < 250 * 1000
+        assert len(describe(frame, "Bari", ROLES).model_dump_json()) < 50 * 1000
+
+    @pytest.mark.parametrize(
+        ("changes", "fault"),
+        [
+            ({"names": ("age",)}, "not of the same columns"),
+            ({"names": ("age", "dose", "age")}, "a column is described twice"),
+            ({"withheld": ("ward",)}, "a column is described twice"),
+            ({"kinds": ("number", "date", "category")}, "numbers are described in contradictions"),
+            ({"numbers": {"totals": (3.0, 4.0), "whole": ("ward",)}}, "numbers are described in"),
+            ({"numbers": {"totals": (float("nan"), 4.0)}}, "finite number"),
+            ({"levels": {}}, "categories are described in contradictions"),
+            ({"missing": (0, 13, 0)}, "dose is described in contradictions"),
+            ({"missing": (0, 12, 0)}, "dose is described in contradictions"),
+            ({"missing": (0, 0, -1)}, "greater than or equal to 0"),
+            ({"missing": (0, 0, 1)}, "ward has levels that do not add up to its rows"),
+        ],
+    )
+    def test_descriptions_that_cannot_be_right_are_refused(self, changes, fault):
+        description = describe(PATIENTS, "Bari", Roles(target="relapse", site="hospital"))
+        assert description.names == ("age", "dose", "ward")
+        with pytest.raises(ValidationError, match=fault):
+            SiteDescription.model_validate(description.model_dump() | changes)
+
+    def test_what_is_withheld_is_a_name(self):
+        roles = Roles(target="relapse", site="hospital")
+        frame = PATIENTS.with_columns(dose=0.125, case=pl.int_range(12))
+        description = describe(frame, "Bari", roles)
+        shy = description.withholding({"dose", "ward", "case"})
+        assert (shy.names, shy.withheld) == (("age",), ("dose", "ward", "case"))
+        assert shy.columns == description.columns[:1]
+        assert "0.125" not in shy.model_dump_json()
+        assert "eye" not in shy.model_dump_json()
+        assert SiteDescription.model_validate_json(shy.model_dump_json()) == shy
 
 
 def _told(item):

@@ -44,6 +44,17 @@ class TestText:
         path = written(tmp_path, PATIENTS.write_csv(separator=separator), name)
         assert read_table(path).equals(PATIENTS)
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_long_files_are_read_piece_by_piece(self, tmp_path, monkeypatch, end):
+        monkeypatch.setattr("fedsparse.tables.delimited._BLOCK", 10)
+        frame = PATIENTS.with_columns(age=pl.Series([*range(11), None]))
+        path = written(tmp_path, frame.write_csv().replace("\n", end))
+        assert read_table(path).equals(frame)
+
+    def test_quotation_marks_around_names_change_nothing(self, tmp_path):
+        path = written(tmp_path, '"age","dose, in mg"\n61,0.5\n47, 2\n')
+        assert read_table(path).rows() == [(61, 0.5), (47, 2.0)]
+
     def test_commas_in_names_do_not_mislead(self, tmp_path):
         path = written(tmp_path, "age, at entry, in years;ward, now\n61;ear\n47;eye\n")
         assert read_table(path).columns == ["age, at entry, in years", "ward, now"]
@@ -54,6 +65,11 @@ class TestText:
     def test_markers_of_missing_values(self, tmp_path, marker):
         path = written(tmp_path, f"age,ward\n61,ear\n{marker},{marker}\n")
         assert read_table(path).rows() == [(61, "ear"), (None, None)]
+
+    @pytest.mark.parametrize("quote", ["", '"'])
+    def test_what_is_not_a_number_in_capitals_is_missing_too(self, tmp_path, quote):
+        path = written(tmp_path, f"age,dose\n{quote}61{quote},0.5\nNAN,NAN\n")
+        assert read_table(path).rows() == [(61, 0.5), (None, None)]
 
     def test_byte_order_mark_is_no_part_of_the_first_name(self, tmp_path):
         assert read_table(written(tmp_path, b"\xef\xbb\xbfage\n61\n")).columns == ["age"]

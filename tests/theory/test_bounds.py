@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.theory import Setting, fed_ht_bounds, fed_iter_ht_bounds
+from fedsparse.research.theory import Setting, fed_ht_bounds, fed_iter_ht_bounds
 
 
 def setting(**changes):

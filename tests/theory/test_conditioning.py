@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.theory import global_conditioning, restricted_conditioning
+from fedsparse.research.theory import global_conditioning, restricted_conditioning
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 TALL = {"rows": (40, 60), "width": 6, "density": 0.9}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.theory import client_gradients, measure_contraction, reference_solution
+from fedsparse.research.theory import client_gradients, measure_contraction, reference_solution
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.theory import ClientGradients, client_gradients, gradient_variances
+from fedsparse.research.theory import ClientGradients, client_gradients, gradient_variances
 from tests.builders import CLASSES, LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 
 WIDTH = 24

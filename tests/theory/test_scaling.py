@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import fedsparse as fs
-from fedsparse.theory.scaling import (
+from fedsparse.research.theory.scaling_study import (
     EXPECTED,
     SPARSITY,
     TRUE_SPARSITY,

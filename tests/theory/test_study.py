@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.theory import study
+from fedsparse.research.theory import study
 from tests.builders import LOSS_OBJECTS, LOSSES, clients_for, federate
 
 

@@ -1,7 +1,7 @@
 """The server's side: one file per family of algorithms."""
 
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.algorithms.averaging import FedAvg, FedProx
-from fedsparse.algorithms.base import Algorithm, State
 from fedsparse.algorithms.edsl import EDSL
 from fedsparse.algorithms.hard_thresholding import (
     GDHT,
@@ -12,8 +12,8 @@ from fedsparse.algorithms.hard_thresholding import (
     FedHT,
     FedIterHT,
 )
-from fedsparse.algorithms.options import GrowingBatch
 from fedsparse.algorithms.splicing import FedSplice
+from fedsparse.algorithms.step_sizes import GrowingBatch
 
 __all__ = [
     "EDSL",

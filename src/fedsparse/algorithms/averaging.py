@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State
-from fedsparse.algorithms.options import (
+from fedsparse.algorithms.algorithm import Algorithm, State
+from fedsparse.algorithms.server_steps import Adaptive, adaptive_step, extrapolation
+from fedsparse.algorithms.step_sizes import (
     BatchSize,
     ServerStep,
     StepSize,
@@ -20,13 +21,12 @@ from fedsparse.algorithms.options import (
     check_step_size,
     scheduled,
 )
-from fedsparse.algorithms.server_steps import Adaptive, adaptive_step, extrapolation
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count, check_not_negative
+from fedsparse.compute.stacks import squared_norm
 from fedsparse.errors import OptionError
+from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests import Answers, LocalSteps, Request, Smoothness, SmoothnessAbove
-from fedsparse.sparsity import Sparsity
-from fedsparse.stacks import squared_norm
 
 
 @dataclass(frozen=True, kw_only=True)

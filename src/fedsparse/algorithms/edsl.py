@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.algorithms.refit import (
     begin_refit,
     confirmed,
@@ -25,7 +25,7 @@ from fedsparse.algorithms.refit import (
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss
+from fedsparse.problem.losses import Loss
 from fedsparse.requests import Answers, Gradient, Request, ShiftedLasso
 
 

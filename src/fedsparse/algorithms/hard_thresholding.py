@@ -14,9 +14,8 @@ and differ in K and in where H_τ is applied. The local loop is `fedsparse.reque
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.averaging import FedAvg
-from fedsparse.algorithms.base import State
-from fedsparse.algorithms.options import GrowingBatch
 from fedsparse.algorithms.refit import (
     begin_refit,
     confirmed,
@@ -25,11 +24,12 @@ from fedsparse.algorithms.refit import (
     refit_request,
     refit_update,
 )
+from fedsparse.algorithms.step_sizes import GrowingBatch
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss
+from fedsparse.problem.losses import Loss
+from fedsparse.problem.sparsity import Sparsity, as_sparsity
 from fedsparse.requests import Answers, Request
-from fedsparse.sparsity import Sparsity, as_sparsity
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ only once the clients have confirmed that f is not higher there: a step that rai
 
 import numpy as np
 
-from fedsparse.algorithms.base import State
+from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.subset import Quadratic
 from fedsparse.arrays import FloatArray
-from fedsparse.clients.curvature import from_triangle
-from fedsparse.losses import Loss, SquaredError
+from fedsparse.compute.curvature import from_triangle
+from fedsparse.problem.losses import Loss, SquaredError
 from fedsparse.requests import Answers, Curvature, Request
 from fedsparse.threads import one_thread
 

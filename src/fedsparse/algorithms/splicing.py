@@ -22,15 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.algorithms.subset import Quadratic, after_exchanges, best_subset, ranked_exchanges
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_not_negative
-from fedsparse.clients.curvature import from_triangle
+from fedsparse.compute.curvature import from_triangle
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss
+from fedsparse.problem.losses import Loss
+from fedsparse.problem.sparsity import TopK
 from fedsparse.requests import Answers, Curvature, Request, Slopes
-from fedsparse.sparsity import TopK
 from fedsparse.threads import one_thread
 
 FEWEST_CANDIDATES = 50

@@ -14,7 +14,8 @@ from fedsparse.files import ready_folder
 from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
-    from fedsparse.models import Feature, FitSummary, Model
+    from fedsparse.modelling.model import Feature, Model
+    from fedsparse.modelling.summary import FitSummary
     from fedsparse.tables import Loaded
 
 _MOST_SHOWN = 30
@@ -34,8 +35,8 @@ def fit(
     json: Json = False,
 ) -> None:
     """Find the few columns that predict a target, across sites that keep their rows."""
+    from fedsparse.modelling.scoring import file_digest
     from fedsparse.modelling.tables_in_one_place import analyse
-    from fedsparse.models.scoring import file_digest
     from fedsparse.report.fit import save_fit
     from fedsparse.tables import load_tables
 

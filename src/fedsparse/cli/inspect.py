@@ -15,7 +15,7 @@ from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.modelling.specification import TableSpecification
 
 if TYPE_CHECKING:
-    from fedsparse.tables.inspection import InspectedSite, Inspection
+    from fedsparse.tables.inspecting import InspectedSite, Inspection
 
 _WOULD_FAIL = 2
 _FEW_LABELS = 6

@@ -73,7 +73,7 @@ def offers_settings(command: Callable[..., None]) -> Callable[..., None]:
     expanded = [
         option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for each in parameters
-        for option in (_options(*offered[each.name]) if each.name in offered else [each])
+        for option in (_options(offered[each.name][1]) if each.name in offered else [each])
     ]
     with_settings.__signature__ = inspect.Signature(expanded)  # type: ignore[attr-defined]
     with_settings.__annotations__ = {each.name: each.annotation for each in expanded}
@@ -94,7 +94,7 @@ def _offer(annotation: Any) -> Offer | None:
     return kind, {name: fields[name] for name in fields if name not in without}
 
 
-def _options(kind: type[Settings], fields: dict[str, FieldInfo]) -> Iterator[inspect.Parameter]:
+def _options(fields: dict[str, FieldInfo]) -> Iterator[inspect.Parameter]:
     """A parameter for each field, as typer reads them."""
     for name, field in fields.items():
         default = inspect.Parameter.empty if field.is_required() else field.default

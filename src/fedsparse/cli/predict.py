@@ -15,7 +15,7 @@ from fedsparse.files import write_atomically
 if TYPE_CHECKING:
     import polars as pl
 
-    from fedsparse.models import Model
+    from fedsparse.modelling.model import Model
 
 ModelFile = Annotated[Path, typer.Argument(help="model.json from `fit` or `federation train`.")]
 
@@ -39,7 +39,7 @@ def predict(
     """Predict the target of the rows of a table."""
     import polars as pl
 
-    from fedsparse.models import Model
+    from fedsparse.modelling.model import Model
 
     found = Model.load(model)
     if out is not None and out.exists() and not overwrite:
@@ -61,7 +61,7 @@ def evaluate(
     """Compare a model's predictions with the target of a table it was not learnt from."""
     import json as to_json
 
-    from fedsparse.models import Model
+    from fedsparse.modelling.model import Model
 
     found = Model.load(model)
     scores = _scores(found, tables, site)
@@ -82,8 +82,8 @@ def evaluate(
 def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -> "pl.DataFrame":
     import polars as pl
 
-    from fedsparse.models.scoring import read_rows
-    from fedsparse.tables.findings import counted
+    from fedsparse.modelling.scoring import read_rows
+    from fedsparse.tables.sentences import counted
 
     rows = read_rows(model, table)
     if strict and rows.unused:
@@ -119,7 +119,7 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
 
 def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, Any]:
     """Rows and metrics of all sites together, and of every site."""
-    from fedsparse.models.scoring import sums_by_site
+    from fedsparse.modelling.scoring import sums_by_site
 
     sums = sums_by_site(model, tables, site, lambda note: say(note, is_note=True))
     total = reduce(add, sums.values())

@@ -14,7 +14,7 @@ def report(
     ] = None,
 ) -> None:
     """Draw the report of a fit again."""
-    from fedsparse.models import FitSummary
+    from fedsparse.modelling.summary import FitSummary
     from fedsparse.report.fit import fit_page
 
     page = folder / "report.html" if out is None else out

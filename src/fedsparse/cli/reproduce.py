@@ -15,9 +15,9 @@ from fedsparse.files import ready_folder
 from fedsparse.version import __version__
 
 if TYPE_CHECKING:
-    from fedsparse.experiments.runner import Doing
-    from fedsparse.report.experiment_tables import Tables
     from fedsparse.report.network import Network
+    from fedsparse.research.experiments.experiment_tables import Tables
+    from fedsparse.research.experiments.runner import Doing
 
 FOLDER = "fedsparse-reproduction"
 
@@ -37,9 +37,9 @@ def reproduce(
     NAME is simulation-1, simulation-2, e2006, rcv1, mnist, all, or the path of a TOML file of your
     own. Finished runs are kept in the folder: an interrupted reproduction goes on where it was.
     """
-    from fedsparse.experiments.reproduction import ALL, names_of, reproduce, save_tables
-    from fedsparse.experiments.store import Store
     from fedsparse.report.network import Network
+    from fedsparse.research.experiments.reproduction import ALL, names_of, reproduce, save_tables
+    from fedsparse.research.experiments.store import Store
 
     folder = out or Path(FOLDER + ("-quick" if quick else ""))
     network = Network(delay=delay, bandwidth=bandwidth)

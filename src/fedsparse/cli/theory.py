@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from fedsparse.theory import Bound, Study
+    from fedsparse.research.theory import Bound, Study
 
 SUPREMUM_NOTE = (
     "Assumption 2 asks for one 𝓑 at every x and on every set of entries. Where ∇f vanishes on a "
@@ -43,8 +43,8 @@ def theory(
     """
     screen = Console(stderr=True)
     with screen.status("loading the data") as status:  # shown on a terminal only
-        from fedsparse.experiments import load_experiment
-        from fedsparse.theory import study
+        from fedsparse.research.experiments import load_experiment
+        from fedsparse.research.theory import study
 
         problem = load_experiment(dataset).problem(seed)
         found = study(
@@ -62,7 +62,7 @@ def theory(
 
 def print_study(title: str, found: "Study") -> None:
     """Print what was found, within 80 columns."""
-    from fedsparse.theory import FED_HT_NOTES, FED_ITER_HT_NOTES
+    from fedsparse.research.theory import FED_HT_NOTES, FED_ITER_HT_NOTES
 
     out = Console(highlight=False)
     out.print(f"[bold]{title}[/]: τ = {found.sparsity}, τ* = {found.true_sparsity}, "

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.arrays import FloatArray
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines.history import Record
 from fedsparse.errors import CheckpointError
 from fedsparse.files import write_atomically
-from fedsparse.losses import Loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
 
 _VERSION = 1
 # A schedule is what it gives: it has no name that would be the same in another process.

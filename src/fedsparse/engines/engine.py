@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.engines.lens import Lens
-from fedsparse.losses import coefficient_shape
+from fedsparse.problem.losses import coefficient_shape
 from fedsparse.problem.rows import Rows
 from fedsparse.requests import Answers, Request, Weights
 

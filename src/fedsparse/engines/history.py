@@ -23,9 +23,10 @@ class Record:
     nonzeros
         Non-zero coefficients of x.
     bytes_down, bytes_up
-        Encoded vectors sent to and by all clients, asking for l_i included.
+        Encoded vectors sent to and by all clients, asking for l_i included, telling f left out.
     seconds
-        Time for requests and updates; working out the objective is not counted.
+        Time for requests and updates until x was known. f of earlier rounds is part of it, where
+        clients told it with their answers.
     absent
         Answers that did not come, of clients on a network; those that came made up for them.
     """

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from fedsparse.losses import Loss
+from fedsparse.problem.losses import Loss
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import Scaling
 
@@ -30,7 +30,7 @@ class Lens:
 
     Examples
     --------
-    >>> from fedsparse.losses import Logistic
+    >>> from fedsparse.problem.losses import Logistic
     >>> Lens(Logistic()).digest == Lens(Logistic()).digest != Lens(Logistic(l2=1.0)).digest
     True
     """

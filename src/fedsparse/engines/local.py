@@ -8,14 +8,14 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
-from fedsparse.clients import Clients, open_clients
-from fedsparse.clients.workers import Workers, available_threads
-from fedsparse.data.federated import FederatedData
+from fedsparse.compute import Clients, open_clients
+from fedsparse.compute.workers import Workers, available_threads
 from fedsparse.engines.checkpoint import fingerprint
 from fedsparse.engines.engine import Ask, Engine, weights_of
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss, as_loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss, as_loss
 from fedsparse.requests import Answers, Fields, Request
 
 _KEPT_BYTES = 2**30
@@ -83,6 +83,23 @@ class LocalEngine(Engine):
             return None
         return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
+    def would_stand_out(self, fill: FloatArray, fewest: int) -> bool:
+        """Whether few holes of some feature would get a value far from all that are known."""
+        features = self._data.features
+        if isinstance(features, sparse.csr_array) or fill.size != self.width:
+            return False
+        is_missing = np.isnan(features)
+        holes = is_missing.sum(axis=0)
+        few = np.flatnonzero((holes > 0) & (holes < fewest) & (holes < features.shape[0]))
+        if few.size == 0:
+            return False
+        known = features[:, few]
+        low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
+        # Shares of a level lie between 0 and 1, whichever of the two a site has.
+        is_share = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
+        reach = np.where(is_share, 1.0, high - low)
+        return bool(((fill[few] < low - reach) | (fill[few] > high + reach)).any())
+
     def fingerprint(self) -> str:
         """A digest of all rows."""
         return fingerprint(self._data)
@@ -138,9 +155,10 @@ class Prepared:
             own = own[np.isin(self.places, ask.which)]
         if self.clients is None or own.size == 0:
             return Answers({}, 0.0, 0, 0)
-        fields = ask.request.answer(self.clients, own)
         weights = weights_of(ask.weights, self.masses[own], self.places[own])
-        return Answers.of(fields, weights, seconds=time.perf_counter() - began)
+        with np.errstate(all="ignore"):  # who asked looks for what is not finite
+            fields = ask.request.answer(self.clients, own)
+            return Answers.of(fields, weights, seconds=time.perf_counter() - began)
 
 
 def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:

@@ -5,11 +5,11 @@ from typing import Any
 
 from fedsparse.algorithms.splicing import FedSplice
 from fedsparse.checks import check_count
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
 
 
 def sparsity_path(

@@ -1,18 +1,21 @@
 """Run an algorithm on clients: ask, update, record, until the rounds are done."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 
-from fedsparse.algorithms.base import Algorithm, State
+from fedsparse.algorithms.algorithm import Algorithm, State
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_seed
-from fedsparse.data.federated import FederatedData
+from fedsparse.compute.kernels.random import sample_without_replacement
 from fedsparse.engines import checkpoint as checkpoints
 from fedsparse.engines.checkpoint import Reached
 from fedsparse.engines.conversation import Conversation, converse, together
@@ -27,8 +30,8 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.kernels.random import sample_without_replacement
-from fedsparse.losses import Loss
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
 from fedsparse.requests import Answers, Evaluate, Request, Smoothness
 
 # An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
@@ -219,6 +222,15 @@ def _check_options(**counts: int) -> None:
         check_count(name, value)
 
 
+def _frames_to_the_caller() -> int:
+    """How far up the first line outside this package is, whatever held the conversation."""
+    package, level = __name__.partition(".")[0], 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class _Saver:
     """Where and how often a run is saved."""
 
@@ -267,9 +279,23 @@ class _Course:
         self._check_participation()
         self._diverged = False
         self._request: Request | None = None
+        self._is_objective_extra = False
         start = algorithm.start(engine.shape, seed, engine.lens.loss)
         loaded = saver.load(rounds) if saver else None
-        self._reached = Reached(start, start) if loaded is None else loaded
+        self._reached = Reached(start, start) if loaded is None else self._going_on(loaded)
+
+    def _going_on(self, loaded: Reached) -> Reached:
+        """How far the run has come, without f at its last x if more rounds are to tell it.
+
+        It was asked for by itself, because the run ended there: its last bits may be others than
+        those that come with the answers of the next round.
+        """
+        last, state = loaded.records[-1:], loaded.state
+        is_at_end = state.round >= self._rounds or self._algorithm.is_done(state)
+        is_due = state.round % self._evaluate_every == 0
+        if not is_at_end and is_due and last and last[0].round == state.round:
+            return replace(loaded, records=loaded.records[:-1])
+        return loaded
 
     def is_over(self) -> bool:
         """Whether all rounds are made, more would change nothing, or the run diverged."""
@@ -289,11 +315,13 @@ class _Course:
         which = request.asked(taking_part)
         is_everyone = which.size == self._everyone.size
         beside: tuple[Ask, ...] = ()
+        self._is_objective_extra = False
         if self._is_due(state) and request.is_round:
             telling = request.telling_objective() if is_everyone else None
             if telling is None:
                 beside = (self._evaluate(),)
             else:
+                self._is_objective_extra = telling is not request
                 request = telling
         self._request = request
         weights = self._algorithm.weights
@@ -333,7 +361,7 @@ class _Course:
             reached.evaluated,
             reached.records,
             reached.bytes_down + answers.asked * request.encoded_bytes(),
-            reached.bytes_up + answers.bytes_up,
+            reached.bytes_up + answers.bytes_up - self._bytes_of_objectives(answers),
             reached.seconds + seconds + time.perf_counter() - began,
             reached.absent + answers.absent,
         )
@@ -371,6 +399,10 @@ class _Course:
         if self._saver:
             self._saver.save(self._reached)
 
+    def _bytes_of_objectives(self, answers: Answers) -> int:
+        """Bytes of f_i(x_t) that only the history asked for: watching a run is not its cost."""
+        return 8 * answers.count if self._is_objective_extra else 0
+
     def _evaluate(self) -> Ask:
         return self._engine.ask(Evaluate(self._reached.state.x), self._algorithm.weights)
 
@@ -383,22 +415,21 @@ class _Course:
     def _record(self, objective: float) -> None:
         """Write a line of history for the state."""
         reached = self._reached
+        totals = (reached.bytes_down, reached.bytes_up, reached.seconds, reached.absent)
+        # What was asked before the first round is part of what leads to x_1: x_0 costs nothing.
+        led_here = totals if reached.records else (0, 0, 0.0, 0)
         if not reached.records and not np.isfinite(objective):
             raise DataError(
                 "f is not finite even at the start: the targets, or the x to start at, are too "
                 "large; rescale them"
             )
         record = Record(
-            round=reached.state.round,
-            iterations=reached.state.iterations,
-            objective=objective,
-            nonzeros=int(np.count_nonzero(reached.state.x)),
-            bytes_down=reached.bytes_down,
-            bytes_up=reached.bytes_up,
-            seconds=reached.seconds,
-            absent=reached.absent,
+            reached.state.round,
+            reached.state.iterations,
+            objective,
+            int(np.count_nonzero(reached.state.x)),
+            *led_here,
         )
-        totals = (reached.bytes_down, reached.bytes_up, reached.seconds, reached.absent)
         records = [*reached.records, record]
         self._reached = Reached(reached.state, reached.state, records, *totals)
         if self._on_round:
@@ -450,7 +481,7 @@ class _Course:
     def _warn(self, what: str) -> None:
         advice = self._algorithm.divergence_advice()
         message = f"{type(self._algorithm).__name__} {what} {advice}"
-        warnings.warn(message, DivergenceWarning, stacklevel=2)
+        warnings.warn(message, DivergenceWarning, stacklevel=_frames_to_the_caller())
 
     def _participants(self, state: State) -> Int64Array:
         """Places of the clients that take part in the coming round."""

@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.codec.requests import travels
+from fedsparse.compute import Clients
 from fedsparse.engines.conversation import Conversation, converse
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
 from fedsparse.problem.rows import Rows
 from fedsparse.requests.judged import judged, judged_shapes, stacked
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.requests.wire.request_bytes import travels
 from fedsparse.threads import one_thread
 
 

@@ -21,8 +21,8 @@ from fedsparse.modelling.fitting import (
 from fedsparse.modelling.judging import evaluate_held_out
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import select_stably
-from fedsparse.models.summary import Evaluation, Selection, Stability
-from fedsparse.tables.findings import counted
+from fedsparse.modelling.summary import Evaluation, Selection, Stability
+from fedsparse.tables.sentences import counted
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the model just fitted, how many there are by now, and about how many in all."""

@@ -20,7 +20,7 @@ from fedsparse.modelling.fitting import (
     prepare,
     tell_nobody,
 )
-from fedsparse.models.summary import Selection, SelectionPoint
+from fedsparse.modelling.summary import Selection, SelectionPoint
 from fedsparse.requests import Evaluate
 
 _GAMMA = 1.0
@@ -75,8 +75,8 @@ def cross_validate(
     Examples
     --------
     >>> import fedsparse as fs
-    >>> Z = np.random.default_rng(0).standard_normal((60, 30))
-    >>> y = Z[:, 3] - Z[:, 7]
+    >>> Z, noise = np.split(np.random.default_rng(0).standard_normal((60, 31)), [30], axis=1)
+    >>> y = Z[:, 3] - Z[:, 7] + 0.1 * noise[:, 0]
     >>> data = fs.FederatedData.from_table(Z, y, ["north", "south"] * 30)
     >>> engine = fs.LocalEngine(data, "squared")
     >>> choosing = cross_validate(engine, [1, 2, 5], FitOptions(fs.SquaredError()))

@@ -18,11 +18,11 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
-from fedsparse.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.modelling.specification import FitSpecification
+from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
+from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass
 from fedsparse.requests import ColumnSquares, ColumnSums
-from fedsparse.sparsity import Sparsity, TopK, TopKPerClass
 
 OnModel = Callable[[str], None]
 """Called with what has just been fitted, once for each model."""
@@ -30,6 +30,9 @@ OnModel = Callable[[str], None]
 _LARGE, _MODERATE = 100.0, 3.0
 """Intercept column for Newton's method, and for first-order methods, whose steps a large one would
 shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
+
+_FEWEST_SPLICING = 2
+"""Rounds of one splice: slopes, then curvature."""
 
 
 def tell_nobody(done: str) -> None:
@@ -306,6 +309,10 @@ def check_fit(options: FitOptions, width: int) -> None:
     for feature in options.keep:
         if not 0 <= feature < width:
             raise OptionError(f"keep names feature {feature}, but they go from 0 to {width - 1}")
+    if options.splices and options.rounds < _FEWEST_SPLICING:
+        raise OptionError(
+            f"FedSplice finds nothing in {options.rounds} round; give it {_FEWEST_SPLICING} or more"
+        )
     algorithm = options.algorithm
     if algorithm is None:
         return

@@ -18,7 +18,7 @@ from fedsparse.modelling.fitting import (
     tell_nobody,
 )
 from fedsparse.modelling.metrics import Judged
-from fedsparse.models.summary import Confusion, Evaluation, Method, Score
+from fedsparse.modelling.summary import Confusion, Evaluation, Method, Score
 from fedsparse.requests import Answers, Judge
 
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]

@@ -13,7 +13,7 @@ from typing import Any
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
 from fedsparse.errors import OptionError
 from fedsparse.modelling.settings import as_option
-from fedsparse.sparsity import TopK
+from fedsparse.problem.sparsity import TopK
 
 METHODS: dict[str, type[Algorithm]] = {
     kind.__name__: kind for kind in (FedSplice, FedIterHT, FedHT, DistributedIHT)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from fedsparse.errors import OptionError
-from fedsparse.tables.findings import nearest
+from fedsparse.tables.sentences import nearest
 
 Flat = str | int | float | bool
 """What a run configuration may hold."""

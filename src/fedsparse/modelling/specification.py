@@ -11,7 +11,6 @@ from pydantic import Field
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.errors import OptionError
-from fedsparse.losses import Loss, Softmax
 from fedsparse.modelling.methods import (
     METHOD_OPTIONS,
     arguments_of,
@@ -20,10 +19,11 @@ from fedsparse.modelling.methods import (
     titled,
 )
 from fedsparse.modelling.settings import Settings, Shown, as_option
-from fedsparse.tables.agreement import MINIMUM_ROWS
+from fedsparse.problem.losses import Loss, Softmax
+from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
-from fedsparse.tables.features import Impute
-from fedsparse.tables.roles import Roles
+from fedsparse.tables.encoding import Impute
+from fedsparse.tables.inputs import Roles
 
 Count = Annotated[int, Field(ge=1)]
 Names = tuple[str, ...]
@@ -199,7 +199,7 @@ class FitSpecification(TableSpecification):
 
         Examples
         --------
-        >>> from fedsparse.losses import Logistic
+        >>> from fedsparse.problem.losses import Logistic
         >>> told = FitSpecification(impute="mean").told(Logistic(), None, sparsity=7, rounds=9)
         >>> told["method"], told["number of features"], told["rounds"]
         ('FedSplice', '7, by cross-validation', '9 of at most 100')

@@ -10,7 +10,7 @@ from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.fitting import FitOptions, OnModel, fit_model, prepare, tell_nobody
-from fedsparse.models.summary import FeatureStability, Stability
+from fedsparse.modelling.summary import FeatureStability, Stability
 from fedsparse.problem.rows import Rows
 
 

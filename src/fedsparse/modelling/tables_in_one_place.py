@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedsparse.data.federated import FederatedData
 from fedsparse.engines.conversation import converse
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.analysis import OnProgress, analysing
+from fedsparse.modelling.building import Provenance, summarize
 from fedsparse.modelling.fitting import loss_for
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.models import FitSummary
-from fedsparse.models.building import Provenance, summarize
-from fedsparse.models.summary import SiteCount
+from fedsparse.modelling.summary import FitSummary, SiteCount
+from fedsparse.problem.federated import FederatedData
 
 if TYPE_CHECKING:
     from fedsparse.tables import Loaded
@@ -39,9 +38,13 @@ def analyse(
     on_progress
         Called after each model.
     """
-    data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
+    has_holes = loaded.encoding.impute is not None
+    data = FederatedData.from_table(
+        loaded.features, loaded.targets, loaded.sites, has_holes=has_holes
+    )
     classes = None if loaded.classes is None else len(loaded.classes)
     engine = LocalEngine(data, loss_for(classes, 1.0))
+    engine.has_holes = has_holes  # the model can fill what is missing elsewhere, too
     try:
         conversation = analysing(
             engine,

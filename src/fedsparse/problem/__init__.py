@@ -1,1 +1,1 @@
-"""What is to be solved: rows of clients, and which of them a question is about."""
+"""What is to be solved: a loss, a sparsity constraint, clients' rows and which of them count."""

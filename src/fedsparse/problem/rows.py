@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fedsparse.arrays import AnyArray, BoolArray, Int64Array
-from fedsparse.data.federated import FederatedData
 from fedsparse.errors import DataError, OptionError
+from fedsparse.problem.federated import FederatedData
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.data.federated import Features, FederatedData
+from fedsparse.problem.federated import Features, FederatedData
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,8 @@ from collections.abc import Collection
 
 import polars as pl
 
+from fedsparse.research.experiments.experiment_tables import rounds_to_reach
+
 
 def closing_table(
     history: pl.DataFrame, *, reference: str, diverged: Collection[str] = ()
@@ -59,18 +61,6 @@ def final_objective(history: pl.DataFrame, method: str) -> float:
     2.0
     """
     return float(history.filter(pl.col("method") == method)["objective"][-1])
-
-
-def rounds_to_reach(run: pl.DataFrame, objective: float) -> int | None:
-    """First round of one method's run at or below an objective, or None.
-
-    Examples
-    --------
-    >>> rounds_to_reach(pl.DataFrame({"round": [0, 1, 2], "objective": [8.0, 4.0, 2.0]}), 5.0)
-    1
-    """
-    reached = run.filter(pl.col("objective") <= objective)["round"]
-    return None if reached.is_empty() else int(reached[0])
 
 
 def _closing_row(run: pl.DataFrame, goal: float, has_diverged: bool) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from fedsparse.report.experiment_tables import ALGORITHMS, REFERENCE, SERVERS, Tables
 from fedsparse.report.style import Look, looks
+from fedsparse.research.experiments.experiment_tables import ALGORITHMS, REFERENCE, SERVERS, Tables
 
 
 def method_looks(tables: Tables) -> dict[str, Look]:

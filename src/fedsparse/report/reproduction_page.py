@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from fedsparse.report.closing_table import closing_note
 from fedsparse.report.convergence_charts import ITERATIONS, MEGABYTES, ROUNDS, interactive_chart
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.figures import figures
 from fedsparse.report.final_runs import final_history, finished, method_looks, reference_of
 from fedsparse.report.network import Network
@@ -28,6 +27,7 @@ from fedsparse.report.reproduction_tables import (
     samples_table,
     times_table,
 )
+from fedsparse.research.experiments.experiment_tables import Tables
 
 TITLE = "Federated hard thresholding: the paper's experiments, run again"
 INTRODUCTION = (

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from fedsparse.report.closing_table import closing_table, final_objective, rounds_to_reach
-from fedsparse.report.experiment_tables import Tables
+from fedsparse.report.closing_table import closing_table, final_objective
 from fedsparse.report.final_runs import (
     final_history,
     final_runs,
@@ -16,6 +15,7 @@ from fedsparse.report.final_runs import (
     reference_of,
 )
 from fedsparse.report.network import Network
+from fedsparse.research.experiments.experiment_tables import Tables, rounds_to_reach
 
 MARKS = {"holds": "✓", "partly": "◐", "fails": "✗"}
 """For claims that hold, hold with something added, and do not hold."""

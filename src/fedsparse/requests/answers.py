@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.stacks import Stack
 from fedsparse.requests.request import Fields
-from fedsparse.stacks import Stack
+from fedsparse.requests.wire.stack_sizes import stack_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,4 +99,4 @@ def _total(field: Stack | FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _encoded_bytes(field: Stack | FloatArray) -> int:
-    return field.encoded_bytes() if isinstance(field, Stack) else field.nbytes
+    return stack_bytes(field) if isinstance(field, Stack) else field.nbytes

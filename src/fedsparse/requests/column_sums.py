@@ -7,10 +7,10 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.data.federated import FederatedData
+from fedsparse.compute import Clients
+from fedsparse.compute.stacks import DenseStack, Stack
+from fedsparse.problem.federated import FederatedData
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
-from fedsparse.stacks import DenseStack, Stack
 
 
 @dataclass(frozen=True)

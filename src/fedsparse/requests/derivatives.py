@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.clients.curvature import hessians, triangle_size
+from fedsparse.compute import Clients
+from fedsparse.compute.curvature import hessians, triangle_size
 from fedsparse.requests.request import Fields, Request, Shapes
 
 

@@ -8,10 +8,10 @@ from scipy.special import log_softmax
 from scipy.stats import rankdata
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
+from fedsparse.compute import Clients
+from fedsparse.compute.clients import by_class
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
-from fedsparse.stacks import DenseStack
-from fedsparse.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,17 @@ class Judge(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """Sums of each client; see `judged`."""
-        with one_thread():  # sums over threads would differ in their last bits
-            return stacked([self._of_one(clients, int(place)) for place in which])
+        found = []
+        for place in which:
+            targets = clients.targets_of(int(place))[:, 0]
+            scores = self._scores(clients, int(place))
+            found.append(judged(targets, scores, is_numbers=clients.classes is None))
+        return stacked(found)
 
-    def _of_one(self, clients: Clients, place: int) -> dict[str, FloatArray]:
-        scores = np.asarray(clients.data.client(place).features @ self.x)
-        targets = clients.targets_of(place)[:, 0]
-        return judged(targets, scores, is_numbers=clients.classes is None)
+    def _scores(self, clients: Clients, client: int) -> FloatArray:
+        if self.x.ndim == 1:
+            return clients.scores(self.x, client)
+        return np.column_stack([clients.scores(column, client) for column in by_class(self.x)])
 
 
 def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict[str, FloatArray]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.kernels.plan import Plan
-from fedsparse.kernels.random import sample_without_replacement
+from fedsparse.compute import Clients
+from fedsparse.compute.kernels.plan import Plan
+from fedsparse.compute.kernels.random import sample_without_replacement
+from fedsparse.compute.stacks import DenseStack, Stack, flatten
+from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests.request import Fields, Request, Shapes
-from fedsparse.sparsity import Sparsity
-from fedsparse.stacks import DenseStack, Stack, flatten
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LocalSteps(Request):
 
     def telling_objective(self) -> "LocalSteps":
         """The same steps, f_i(x_t) coming with the first of them."""
-        return replace(self, with_objective=True)
+        return self if self.with_objective else replace(self, with_objective=True)
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, and the snapshot where it is another vector."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from fedsparse import wire
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.stacks import Stack, flatten
+from fedsparse.compute import Clients
+from fedsparse.compute.stacks import Stack, flatten
+from fedsparse.requests.wire import vectors as wire
 
 Fields = Mapping[str, Stack | FloatArray]
 """Parts of an answer by name: a vector per client (a stack) or a number per client."""
@@ -62,5 +62,5 @@ class Request(ABC):
         return ()
 
     def encoded_bytes(self) -> int:
-        """Length of those vectors in the encoding of `fedsparse.wire`, for one client."""
+        """Length of those vectors in the encoding of `wire.vectors`, for one client."""
         return sum(len(wire.encode(flatten(vector))) for vector in self.vectors())

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
-from fedsparse.clients.lasso import shifted_lasso
+from fedsparse.compute import Clients
+from fedsparse.compute.lasso import shifted_lasso
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.errors import OptionError
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
-from fedsparse.stacks import DenseStack
 
 
 @dataclass(frozen=True)

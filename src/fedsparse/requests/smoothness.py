@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.clients import Clients
+from fedsparse.compute import Clients
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
-from fedsparse.stacks import DenseStack
 
 THRESHOLDS = 256
 """How many there are: for 100 clients the largest l_i is known within 2 %."""

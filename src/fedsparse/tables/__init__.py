@@ -4,16 +4,14 @@ Each site describes its table (`describe`), the descriptions alone decide on one
 each site encodes its rows (`Encoding`). On one machine `load_tables` does all of it.
 """
 
-from fedsparse.tables.agreement import agree
-from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.description import SiteDescription, describe
-from fedsparse.tables.encoding import Encoding
-from fedsparse.tables.findings import Finding
-from fedsparse.tables.inspection import Inspection, inspect_tables
+from fedsparse.tables.agreeing import agree
+from fedsparse.tables.describing import SiteDescription, describe
+from fedsparse.tables.encoding import EncodedColumn, Encoding
+from fedsparse.tables.inputs import Roles, read_table
+from fedsparse.tables.inspecting import Inspection, inspect_tables
 from fedsparse.tables.loading import Loaded, load_tables
 from fedsparse.tables.numbered import NumberedEncoding
-from fedsparse.tables.reading import read_table
-from fedsparse.tables.roles import Roles
+from fedsparse.tables.sentences import Finding
 
 __all__ = [
     "EncodedColumn",

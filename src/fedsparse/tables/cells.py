@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedsparse.tables.findings import (
+from fedsparse.tables.inputs import Roles, role_findings
+from fedsparse.tables.sentences import (
     ROW_COUNT,
     Finding,
     check_choice,
@@ -14,16 +15,18 @@ from fedsparse.tables.findings import (
     joined,
     shown,
 )
-from fedsparse.tables.kinds import MOST_LEVELS, text_kind
-from fedsparse.tables.roles import Roles, role_findings
 from fedsparse.tables.values import (
+    MOST_LEVELS,
+    Sheet,
     is_missing,
     is_number,
     is_text,
     label_counts,
     labels,
     number_matrix,
+    number_names,
     number_of,
+    text_kind,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +56,11 @@ def check_task(task: object) -> None:
 
 
 def cell_findings(
-    frame: "pl.DataFrame", where: str, roles: Roles, task: Task, sites: "pl.Series | None" = None
+    frame: "pl.DataFrame | Sheet",
+    where: str,
+    roles: Roles,
+    task: Task,
+    sites: "pl.Series | None" = None,
 ) -> list[Finding]:
     """Everything wrong with single columns of one table.
 
@@ -89,11 +96,11 @@ def cell_findings(
         found += missing_findings(target, f'{where}: the target "{target.name}"', sites)
         found += _target_findings(target, where, task)
     names, categories = roles.feature_columns(frame.columns), frozenset(roles.categories)
-    found += _large_findings(frame, names, where)
+    numeric = frozenset(number_names(frame))
+    found += _large_findings(frame, [name for name in names if name in numeric], where)
     for name in names:
-        series, forced = frame.get_column(name), name in categories
-        if forced or not is_number(series.dtype):
-            found += _text_findings(series, where, forced)
+        if name in categories or name not in numeric:
+            found += _text_findings(frame.get_column(name), where, name in categories)
     return found
 
 
@@ -173,13 +180,14 @@ def _label_findings(target: "pl.Series", where: str) -> Iterator[Finding]:
         )
 
 
-def _large_findings(frame: "pl.DataFrame", names: list[str], where: str) -> Iterator[Finding]:
-    numeric = [name for name in names if is_number(frame.get_column(name).dtype)]
-    matrix = number_matrix(frame, numeric)
+def _large_findings(
+    frame: "pl.DataFrame | Sheet", names: list[str], where: str
+) -> Iterator[Finding]:
+    matrix = number_matrix(frame, names)
     is_large = np.abs(matrix) > LARGEST
     for column in np.flatnonzero(is_large.any(axis=0)):
         row = int(np.argmax(is_large[:, column]))
-        name = numeric[column]
+        name = names[column]
         yield error(
             f'{where}: column "{name}", row {row + 1} ({ROW_COUNT}) is {matrix[row, column]:g}; '
             "mend it or leave it empty",

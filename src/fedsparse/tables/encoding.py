@@ -1,16 +1,80 @@
-"""One encoding for the tables of all sites: which columns, which levels, which fills."""
+"""One encoding for the tables of all sites: which columns, which levels, which fills.
 
+Rows become arrays strictly: what cannot be encoded is refused by column and row.
+"""
+
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.tables.columns import EncodedColumn
-from fedsparse.tables.rows import encode_features, encode_labels, encode_numbers
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
+from fedsparse.errors import DataError
+from fedsparse.tables.cells import LARGEST, number_fault
+from fedsparse.tables.inputs import Roles
+from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.sentences import (
+    ROW_COUNT,
+    Finding,
+    counted,
+    error,
+    joined,
+    listed,
+    nearest,
+    note,
+    shown,
+)
+from fedsparse.tables.values import Sheet, labels, number_matrix, number_names
 
 if TYPE_CHECKING:
     import polars as pl
+
+Impute = Literal["mean"] | None
+
+_WORST_SHOWN = 10
+_WITHHELD_SHOWN = 2
+_REASONS = {
+    "identifier": "text in which nearly all values differ",
+    "date": "dates",
+    "constant": "the same in every row",
+    "empty": "no values",
+    "withheld": "a site may not tell some of its values",
+}
+_ADVICE = {
+    "identifier": "; --category COLUMN uses one all the same",
+    "date": "; to use one, turn it into a number, such as days since a day",
+}
+
+_FEATURE_ADVICE = "fill it, or learn the model with --impute mean"
+_TARGET_ADVICE = "fill it or remove the row"
+
+
+class EncodedColumn(BaseModel):
+    """A column of a table, and the features it becomes.
+
+    Examples
+    --------
+    >>> EncodedColumn(name="ward", kind="category", levels=("ear", "eye")).feature_names
+    ('ward=ear', 'ward=eye')
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: str
+    kind: Literal["number", "category"]
+    levels: tuple[str, ...] = ()
+    """Of a category, in order; each is a feature that is 1 in its rows and 0 in others."""
+    fill: tuple[float, ...] | None = None
+    """One per feature: what stands for a missing value. None: a missing value is refused."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Such as ``age``, or ``ward=ear`` for a level."""
+        if self.kind == "number":
+            return (self.name,)
+        return tuple(f"{self.name}={level}" for level in self.levels)
 
 
 class Encoding(BaseModel):
@@ -43,8 +107,10 @@ class Encoding(BaseModel):
     """Labels in order; None for regression."""
     kept: tuple[int, ...] = ()
     """Features that are always part of the model."""
+    impute: Impute = None
+    """``"mean"``: missing values become NaN, which a fit fills with means of its training rows."""
     left_out: dict[str, tuple[str, ...]] = {}
-    """Columns that are not used, by reason: identifier, date, constant, empty."""
+    """Columns that are not used, by reason: identifier, date, constant, empty, withheld."""
     notes: tuple[str, ...] = ()
     """What a reader should know, in sentences."""
 
@@ -61,7 +127,7 @@ class Encoding(BaseModel):
             counts[column.kind] = counts.get(column.kind, 0) + 1
         return counts | {reason: len(names) for reason, names in self.left_out.items()}
 
-    def features(self, frame: "pl.DataFrame", where: str) -> FloatArray:
+    def features(self, frame: "pl.DataFrame | Sheet", where: str) -> FloatArray:
         """Encode the rows of a table; columns that the encoding does not use do not matter.
 
         Parameters
@@ -74,16 +140,17 @@ class Encoding(BaseModel):
         Returns
         -------
         array of float64
-            C-ordered, one row per row and one column per feature.
+            C-ordered, one row per row and one column per feature; NaN where a value is missing and
+            nothing stands for it, if the encoding leaves that to the fit.
 
         Raises
         ------
         DataError
             If a column is missing, or a value is missing, not finite, or an unknown level.
         """
-        return encode_features(frame, self.columns, where)
+        return encode_features(frame, self.columns, where, leaves_holes=self.impute is not None)
 
-    def targets(self, frame: "pl.DataFrame", where: str) -> AnyArray:
+    def targets(self, frame: "pl.DataFrame | Sheet", where: str) -> AnyArray:
         """Encode the target column of a table.
 
         Returns
@@ -99,3 +166,266 @@ class Encoding(BaseModel):
         if self.classes is None:
             return encode_numbers(frame, self.target, where)
         return encode_labels(frame, self.target, self.classes, where)
+
+
+def column_findings(columns: Sequence[MergedColumn], roles: Roles, impute: Impute) -> list[Finding]:
+    """Columns to keep that cannot be used, missing values, and columns that are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns = [MergedColumn("admitted", "date", ("Bari",), 9, np.array([0]))]
+    >>> print(column_findings(columns, Roles(target="relapse"), None)[0].sentence)
+    left out (dates): "admitted"; to use one, turn it into a number, such as days since a day
+    """
+    used = [column for column in columns if column.left_out is None]
+    return [
+        *_keep_findings(columns, roles),
+        *_missing_findings(used, impute),
+        *_left_out_findings(columns),
+    ]
+
+
+def left_out(columns: Sequence[MergedColumn]) -> dict[str, tuple[str, ...]]:
+    """Names of the columns that are no features, by reason.
+
+    Examples
+    --------
+    >>> left_out([])
+    {}
+    """
+    by_reason = {
+        reason: tuple(column.name for column in columns if column.left_out == reason)
+        for reason in _REASONS
+    }
+    return {reason: names for reason, names in by_reason.items() if names}
+
+
+def name_findings(used: Sequence[MergedColumn]) -> list[Finding]:
+    """An error if there is no feature, or two of the same name.
+
+    Examples
+    --------
+    >>> name_findings([])[0].severity
+    'error'
+    """
+    if not used:
+        return [error("no column is left to learn from; give the tables at least one feature")]
+    seen: set[str] = set()
+    for column in used:
+        for name in encoded(column).feature_names:
+            if name in seen:
+                return [error(f'two features would be called "{name}"; rename a column', name)]
+            seen.add(name)
+    return []
+
+
+def encoded(column: MergedColumn) -> EncodedColumn:
+    """The column as all sites encode it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encoded(MergedColumn("age", "number", ("Bari",), 9, np.array([0])))
+    EncodedColumn(name='age', kind='number', levels=(), fill=None)
+    """
+    kind: Literal["number", "category"] = "number" if column.kind == "number" else "category"
+    return EncodedColumn(name=column.name, kind=kind, levels=column.levels)
+
+
+def _keep_findings(columns: Sequence[MergedColumn], roles: Roles) -> list[Finding]:
+    return [
+        error(
+            f'column "{column.name}" cannot be kept (--keep) because it is left out '
+            f"({_REASONS[column.left_out]}); do not ask for it",
+            column.name,
+        )
+        for column in columns
+        if column.name in roles.keep and column.left_out is not None
+    ]
+
+
+def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Finding]:
+    lacking = sorted((column for column in used if column.missing), key=lambda c: -c.missing)
+    if not lacking:
+        return []
+    total = counted(sum(column.missing for column in lacking), "value")
+    is_or_are = "is" if total == "1 value" else "are"
+    if impute == "mean":
+        filled = f"{total} of {counted(len(lacking), 'column')} {is_or_are} missing"
+        return [note(f"{filled} and filled with means and shares of all sites' training rows")]
+    worst = [_missing_text(column) for column in lacking[:_WORST_SHOWN]]
+    others = len(lacking) - len(worst)
+    worst += [counted(others, "more column")] if others else []
+    return [
+        error(
+            f"{total} {is_or_are} missing: {joined(worst)}; fill or remove them, "
+            "drop the columns with --drop, or fill means with --impute mean"
+        )
+    ]
+
+
+def _missing_text(column: MergedColumn) -> str:
+    if len(column.sites) == 1:
+        return f'"{column.name}" {column.missing:,}'
+    sites = [f"{site} {count:,}" for site, count in column.missing_by_site[:3]]
+    others = len(column.missing_by_site) - len(sites)
+    sites += [counted(others, "more site")] if others else []
+    return f'"{column.name}" {column.missing:,} ({joined(sites)})'
+
+
+def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
+    return [
+        note(f"left out ({_REASONS[reason]}): {_left_out_text(reason, names)}")
+        for reason, names in left_out(columns).items()
+    ]
+
+
+def _left_out_text(reason: str, names: Sequence[str]) -> str:
+    if reason != "withheld":
+        return listed(names) + _ADVICE.get(reason, "")
+    among = "among them " if len(names) > _WITHHELD_SHOWN else ""  # there may be thousands
+    return f"{counted(len(names), 'column')}, {among}{listed(names[:_WITHHELD_SHOWN])}"
+
+
+def encode_features(
+    frame: "pl.DataFrame | Sheet",
+    columns: Sequence[EncodedColumn],
+    where: str,
+    *,
+    leaves_holes: bool = False,
+) -> FloatArray:
+    """Numbers as they are, each level of a category as an indicator; see `Encoding.features`."""
+    _check_present(frame, [column.name for column in columns], where)
+    widths = [1 if column.kind == "number" else len(column.levels) for column in columns]
+    starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    numeric = [place for place, column in enumerate(columns) if column.kind == "number"]
+    numbers = _filled_numbers(
+        frame, [columns[place] for place in numeric], where, leaves_holes=leaves_holes
+    )
+    if len(numeric) == len(columns):
+        return numbers
+    features = np.zeros((frame.height, int(starts[-1])))
+    features[:, starts[numeric]] = numbers
+    for place, column in enumerate(columns):
+        if column.kind == "category":
+            block = features[:, starts[place] : starts[place + 1]]
+            series = frame.get_column(column.name)
+            _write_indicators(block, series, column, where, leaves_holes=leaves_holes)
+    return features
+
+
+def encode_numbers(frame: "pl.DataFrame | Sheet", name: str, where: str) -> FloatArray:
+    """A column of numbers none of which may be missing; see `Encoding.targets`."""
+    _check_present(frame, [name], where)
+    numbers = _numbers(frame, [name], where)[:, 0]
+    _refuse_missing(np.isnan(numbers), name, where, _TARGET_ADVICE)
+    return numbers
+
+
+def encode_labels(
+    frame: "pl.DataFrame | Sheet", name: str, classes: tuple[str, ...], where: str
+) -> Int64Array:
+    """The place of each label among the classes; see `Encoding.targets`."""
+    _check_present(frame, [name], where)
+    codes, is_missing = _codes(frame.get_column(name), classes, where)
+    _refuse_missing(is_missing, name, where, _TARGET_ADVICE)
+    return codes
+
+
+def _check_present(frame: "pl.DataFrame | Sheet", names: list[str], where: str) -> None:
+    present = set(frame.columns)
+    absent = [name for name in names if name not in present]
+    if not absent:
+        return
+    near = nearest(absent[0], present)
+    hint = f' ("{near}" is there)' if near is not None else ""
+    raise DataError(f"{where} has no column {listed(absent)}{hint}; add what is missing or rename")
+
+
+def _filled_numbers(
+    frame: "pl.DataFrame | Sheet",
+    columns: list[EncodedColumn],
+    where: str,
+    *,
+    leaves_holes: bool,
+) -> FloatArray:
+    numbers = _numbers(frame, [column.name for column in columns], where)
+    is_missing = np.isnan(numbers)
+    if leaves_holes or not is_missing.any():
+        return numbers
+    numbers = numbers.copy()
+    for place in np.flatnonzero(is_missing.any(axis=0)):
+        column = columns[place]
+        if column.fill is None:
+            _refuse_missing(is_missing[:, place], column.name, where, _FEATURE_ADVICE)
+        else:
+            numbers[is_missing[:, place], place] = column.fill[0]
+    return numbers
+
+
+def _numbers(frame: "pl.DataFrame | Sheet", names: list[str], where: str) -> FloatArray:
+    numeric = frozenset(number_names(frame))
+    for name in names:
+        fault = None if name in numeric else number_fault(frame.get_column(name))
+        if fault is not None:
+            raise DataError(f"{where}: {fault}; mend it")
+    numbers = number_matrix(frame, names)
+    is_large = np.abs(numbers) > LARGEST
+    if is_large.any():
+        row, place = (int(index) for index in np.argwhere(is_large)[0])
+        raise DataError(
+            f'{where}: column "{names[place]}", row {row + 1} ({ROW_COUNT}) is '
+            f"{numbers[row, place]:g}; mend it"
+        )
+    return numbers
+
+
+def _write_indicators(
+    block: FloatArray,
+    series: "pl.Series",
+    column: EncodedColumn,
+    where: str,
+    *,
+    leaves_holes: bool,
+) -> None:
+    codes, is_missing = _codes(series, column.levels, where)
+    present = np.flatnonzero(~is_missing)
+    block[present, codes[present]] = 1.0
+    if leaves_holes:
+        block[is_missing] = np.nan
+    elif column.fill is None:
+        _refuse_missing(is_missing, column.name, where, _FEATURE_ADVICE)
+    else:
+        block[is_missing] = column.fill
+
+
+def _codes(
+    series: "pl.Series", levels: tuple[str, ...], where: str
+) -> tuple[Int64Array, BoolArray]:
+    """The place of each label among the levels, and which labels are missing."""
+    import polars as pl
+
+    # Tables of text are clean when read: the detour over labels is for others.
+    text = series if series.dtype == pl.String else labels(series)
+    codes = text.cast(pl.Enum(levels), strict=False)
+    if codes.null_count() > text.null_count():
+        text = labels(text)
+        codes = text.cast(pl.Enum(levels), strict=False)
+    places = codes.to_physical().to_numpy().astype(np.float64)  # NaN where there is no level
+    has_none = np.isnan(places)
+    if codes.null_count() > text.null_count():
+        row = int(np.argmax(has_none & text.is_not_null().to_numpy()))
+        raise DataError(
+            f'{where}: column "{series.name}", row {row + 1} ({ROW_COUNT}) is {shown(text[row])}; '
+            f"known are {listed(levels)}"
+        )
+    return np.where(has_none, 0.0, places).astype(np.int64), has_none
+
+
+def _refuse_missing(is_missing: BoolArray, name: str, where: str, advice: str) -> None:
+    rows = np.flatnonzero(is_missing)
+    if rows.size:
+        raise DataError(
+            f'{where}: column "{name}", row {rows[0] + 1} ({ROW_COUNT}) is missing; {advice}'
+        )

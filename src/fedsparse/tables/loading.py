@@ -1,24 +1,181 @@
-"""Tables of one or many sites as arrays that can be learnt from."""
+"""Tables of one or many sites as arrays that can be learnt from.
+
+Loading raises the first problem that a survey finds; inspecting shows all of them.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
-from fedsparse.tables.agreement import MINIMUM_ROWS, check_agreement_options
-from fedsparse.tables.cells import Task
-from fedsparse.tables.encoding import Encoding
-from fedsparse.tables.features import Impute
-from fedsparse.tables.findings import raise_errors
-from fedsparse.tables.libsvm import SparseTables, read_libsvm
-from fedsparse.tables.numbered import NumberedEncoding
-from fedsparse.tables.roles import Roles, check_roles
-from fedsparse.tables.sources import Paths, are_libsvm, as_files, source_text
-from fedsparse.tables.survey import Survey, site_array, survey
+from fedsparse.errors import DataError
+from fedsparse.tables.agreeing import MINIMUM_ROWS, Agreement, check_agreement_options, negotiate
+from fedsparse.tables.cells import Task, cell_findings, missing_findings
+from fedsparse.tables.describing import SiteDescription, summarize
+from fedsparse.tables.encoding import Encoding, Impute
+from fedsparse.tables.inputs import (
+    Paths,
+    Roles,
+    are_libsvm,
+    as_files,
+    check_roles,
+    read_sheet,
+    site_names,
+    source_text,
+)
+from fedsparse.tables.numbered import NumberedEncoding, SparseTables, read_libsvm
+from fedsparse.tables.sentences import Finding, error, raise_errors
+from fedsparse.tables.values import Sheet, labels
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_READERS = 2  # files at a time: one is converted while another is copied from the disk
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one file.
+
+    Attributes
+    ----------
+    where
+        The file's name, for messages.
+    frame
+        Its table.
+    sites
+        The site of each row; null where it is not known.
+    """
+
+    where: str
+    frame: Sheet
+    sites: "pl.Series"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was read, and what there is to say about it.
+
+    Attributes
+    ----------
+    tables
+        The files that could be read. Who needs them no more may take them out one by one: all of
+        them encoded beside all of them read would be twice the memory.
+    descriptions
+        One per site, without the columns that cannot be described.
+    agreement
+        What the descriptions come to; None if nothing could be read.
+    unusable
+        Columns that cannot be described; a finding says why.
+    findings
+        All there is to say.
+    """
+
+    tables: list[Table]
+    descriptions: tuple[SiteDescription, ...]
+    agreement: Agreement
+    unusable: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def survey(
+    files: Sequence[Path], roles: Roles, task: Task, impute: Impute, minimum_rows: int
+) -> Survey:
+    """Read tables and look for everything that would stop a fit or surprise a person.
+
+    Parameters
+    ----------
+    files
+        One file, or one per site.
+    roles, task, impute, minimum_rows
+        As for `load_tables`; they have been checked.
+    """
+    tables, findings = _read(files, roles)
+    for table in tables:
+        by = table.sites if roles.site is not None else None
+        findings += cell_findings(table.frame, table.where, roles, task, by)
+    faulty = {finding.column for finding in findings if finding.severity == "error"}
+    unusable = tuple(name for name in _names(tables) if name in faulty)
+    descriptions = tuple(
+        _describe(frame, site, roles, task, unusable)
+        for table in tables
+        for site, frame in _by_site(table)
+    )
+    agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
+    if tables:
+        findings += agreement.findings
+    return Survey(tables, descriptions, agreement, unusable, tuple(findings))
+
+
+def site_array(table: Table) -> AnyArray:
+    """The site of each row as an array of text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fedsparse.tables.values import as_sheet
+    >>> sheet = as_sheet(pl.DataFrame({"age": [61]}), apart=())
+    >>> site_array(Table("all.csv", sheet, pl.Series(["Bari"]))).tolist()
+    ['Bari']
+    """
+    return np.array(table.sites.to_list(), dtype=np.str_)
+
+
+def _read(files: Sequence[Path], roles: Roles) -> tuple[list[Table], list[Finding]]:
+    tables: list[Table] = []
+    findings: list[Finding] = []
+    apart = [name for name in (roles.target, roles.site, *roles.categories) if name is not None]
+    with ThreadPoolExecutor(_READERS) as readers:
+        sheets = readers.map(lambda file: _sheet_or_problem(file, apart), files)
+        for file, site, sheet in zip(files, site_names(files), sheets, strict=True):
+            if isinstance(sheet, DataError):
+                findings.append(error(str(sheet)))
+                continue
+            sites = _sites(sheet, roles, site)
+            findings += missing_findings(sites, f'{file.name}: the site "{roles.site}"')
+            tables.append(Table(file.name, sheet, sites))
+    return tables, findings
+
+
+def _sheet_or_problem(file: Path, apart: Sequence[str]) -> Sheet | DataError:
+    try:
+        return read_sheet(file, apart)
+    except DataError as problem:
+        return problem
+
+
+def _sites(frame: Sheet, roles: Roles, site: str) -> "pl.Series":
+    import polars as pl
+
+    if roles.site is not None and roles.site in frame.columns:
+        return labels(frame.get_column(roles.site))
+    return pl.repeat(site, frame.height, dtype=pl.String, eager=True)
+
+
+def _names(tables: Sequence[Table]) -> list[str]:
+    return list(dict.fromkeys(name for table in tables for name in table.frame.columns))
+
+
+def _by_site(table: Table) -> Iterator[tuple[str, Sheet]]:
+    for site in table.sites.drop_nulls().unique().sort():
+        yield site, table.frame.of_rows((table.sites == site).fill_null(False).to_numpy())
+
+
+def _describe(
+    frame: Sheet, site: str, roles: Roles, task: Task, unusable: tuple[str, ...]
+) -> SiteDescription:
+    """Describe what can be described; columns named by an error would only cause more of them."""
+    usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
+    description = summarize(frame, site, usable, task)
+    if roles.target in unusable:
+        return description.model_copy(update={"target": None})
+    return description
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,20 +288,32 @@ def load_tables(
 def _dense(found: Survey, source: str) -> Loaded:
     encoding = found.agreement.encoding
     assert encoding is not None  # or an error would have been found
-    features = [encoding.features(table.frame, table.where) for table in found.tables]
-    targets = [encoding.targets(table.frame, table.where) for table in found.tables]
-    sites = [site_array(table) for table in found.tables]
-    arrays = [
-        part[0] if len(part) == 1 else np.concatenate(part) for part in (features, targets, sites)
-    ]
+    sites = np.concatenate([site_array(table) for table in found.tables])
+    targets = np.concatenate([encoding.targets(own.frame, own.where) for own in found.tables])
+    features = _features(found.tables, encoding)
     return Loaded(
-        features=arrays[0],
-        targets=arrays[1],
-        sites=arrays[2],
+        features=features,
+        targets=targets,
+        sites=sites,
         encoding=encoding,
         source=source,
-        fingerprint=_fingerprint(encoding.feature_names, [arrays[0], arrays[1]], arrays[2]),
+        fingerprint=_fingerprint(encoding.feature_names, [features, targets], sites),
     )
+
+
+def _features(tables: list[Table], encoding: Encoding) -> FloatArray:
+    """The features of all tables, each of which is let go once it is encoded."""
+    if len(tables) == 1:
+        table = tables.pop()
+        return encoding.features(table.frame, table.where)
+    rows = sum(table.frame.height for table in tables)
+    features = np.empty((rows, len(encoding.feature_names)))
+    while tables:
+        table = tables.pop()
+        first = rows - table.frame.height
+        features[first:rows] = encoding.features(table.frame, table.where)
+        rows = first
+    return features
 
 
 def _sparse(tables: SparseTables, source: str) -> Loaded:

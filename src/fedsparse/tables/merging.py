@@ -1,14 +1,24 @@
-"""The columns of all sites put together by name."""
+"""The columns of all sites put together by name, and what looks odd about them."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, get_args
 
-from fedsparse.tables.description import ColumnDescription, NumberSummary, SiteDescription
-from fedsparse.tables.findings import Finding, error, joined, listed
-from fedsparse.tables.kinds import MOST_LEVELS, Kind, is_identifier
-from fedsparse.tables.values import sorted_labels
+import numpy as np
+
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
+from fedsparse.tables.describing import SiteDescription
+from fedsparse.tables.sentences import Finding, counted, error, joined, listed, warning
+from fedsparse.tables.values import (
+    FEWEST_IDENTIFIERS,
+    MOST_LEVELS,
+    Kind,
+    is_identifier,
+    sorted_labels,
+)
 
 _COLUMNS_SHOWN = 10
 _IN_WORDS: dict[Kind, str] = {
@@ -17,11 +27,46 @@ _IN_WORDS: dict[Kind, str] = {
     "identifier": "text",
     "date": "a date",
 }
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_NUMBER = _KINDS.index("number")
+
+_WORD = r"(id|ids|identifier|index|key|mrn|nr|no|number|row|rownames|uid|uuid)"
+_NAME = re.compile(rf"(?i:^(.*[^a-z])?{_WORD}$)|[a-z]I[dD]$|(?i:^(patient|case|subject|sample)id$)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class MergedNumbers:
+    """What sites say of columns of numbers; the last axis runs over sites.
+
+    Attributes
+    ----------
+    totals
+        The sum of all values.
+    constants
+        What all of them are, NaN if they differ.
+    numbering, gapless
+        As in `NumberSummary`.
+    """
+
+    totals: FloatArray
+    constants: FloatArray
+    numbering: BoolArray
+    gapless: BoolArray
+
+    def of(self, column: int, sites: BoolArray) -> "MergedNumbers":
+        """What some sites say of one column; a view if it is all of them."""
+        chosen = slice(None) if sites.all() else sites
+        return MergedNumbers(
+            self.totals[column, chosen],
+            self.constants[column, chosen],
+            self.numbering[column, chosen],
+            self.gapless[column, chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class MergedColumn:
-    """A column that all sites have.
+    """A column that all sites have, or that one withholds.
 
     Attributes
     ----------
@@ -29,46 +74,57 @@ class MergedColumn:
         Its name.
     kind
         What it is at the sites where it has values.
-    parts
-        What each site says of it.
+    sites
+        The sites, in whose order the rest is.
+    rows
+        Of all sites.
+    missing_at
+        Missing values of each site.
+    numbers
+        What the sites that have values say of a column of numbers.
+    levels_at
+        How many rows of each site have each level of a category.
 
     Examples
     --------
-    >>> parts = {
-    ...     "Bari": ColumnDescription(name="ward", kind="category", missing=0, levels={"ear": 3}),
-    ...     "Cork": ColumnDescription(name="ward", kind="category", missing=2, levels={"eye": 1}),
-    ... }
-    >>> column = MergedColumn("ward", "category", parts)
-    >>> column.levels, column.fill, column.missing, column.left_out
-    (('ear', 'eye'), (0.75, 0.25), 2, None)
+    >>> levels = ({"ear": 3}, {"eye": 1})
+    >>> column = MergedColumn(
+    ...     "ward", "category", ("Bari", "Cork"), 6, np.array([0, 2]), levels_at=levels
+    ... )
+    >>> column.levels, column.missing, column.left_out
+    (('ear', 'eye'), 2, None)
     """
 
     name: str
-    kind: Kind
-    parts: dict[str, ColumnDescription]
+    kind: Kind | Literal["withheld"]
+    sites: tuple[str, ...]
+    rows: int
+    missing_at: Int64Array
+    numbers: MergedNumbers | None = None
+    levels_at: tuple[dict[str, int], ...] = ()
 
     @cached_property
     def missing(self) -> int:
         """Missing values at all sites."""
-        return sum(part.missing for part in self.parts.values())
+        return int(self.missing_at.sum())
+
+    @property
+    def known(self) -> int:
+        """Values that are not missing at all sites."""
+        return self.rows - self.missing
 
     @property
     def missing_by_site(self) -> list[tuple[str, int]]:
         """Sites with missing values and how many, the worst first."""
-        counts = [(site, part.missing) for site, part in self.parts.items() if part.missing]
-        return sorted(counts, key=lambda pair: -pair[1])
-
-    @property
-    def numbers(self) -> list[NumberSummary]:
-        """Summaries of the sites that have values."""
-        return [part.numbers for part in self.parts.values() if part.numbers is not None]
+        counts = zip(self.sites, self.missing_at.tolist(), strict=True)
+        return sorted((pair for pair in counts if pair[1]), key=lambda pair: -pair[1])
 
     @cached_property
     def counts(self) -> Counter[str]:
         """Rows of each level at all sites."""
         counts: Counter[str] = Counter()
-        for part in self.parts.values():
-            counts.update(part.levels or {})
+        for levels in self.levels_at:
+            counts.update(levels)
         return counts
 
     @cached_property
@@ -76,24 +132,15 @@ class MergedColumn:
         """Levels of all sites in order; none if it is no category."""
         return sorted_labels(list(self.counts))
 
-    @property
-    def fill(self) -> tuple[float, ...]:
-        """What stands for a missing value: the mean, or the share of each level."""
-        if self.kind == "number":
-            count = sum(summary.count for summary in self.numbers)
-            return (sum(summary.total for summary in self.numbers) / count,)
-        rows = sum(self.counts.values())
-        return tuple(self.counts[level] / rows for level in self.levels)
-
     @cached_property
     def left_out(self) -> str | None:
         """Why it is no feature; None if it is one."""
-        if self.kind in ("identifier", "date", "empty"):
-            return self.kind
+        if self.numbers is not None:
+            constants = self.numbers.constants
+            return "constant" if (constants == constants[0]).all() else None
         if self.kind == "category":
             return "constant" if len(self.counts) == 1 else None
-        values = {summary.constant for summary in self.numbers}
-        return "constant" if len(values) == 1 and None not in values else None
+        return self.kind
 
 
 def merge(
@@ -101,34 +148,102 @@ def merge(
 ) -> tuple[tuple[MergedColumn, ...], list[Finding]]:
     """Columns in the first site's order, and an error that lists everything that does not match.
 
+    A column that a site withholds comes last and matches whatever the others have: it is left out.
+
     Examples
     --------
-    >>> age = ColumnDescription(name="age", kind="empty", missing=3)
+    >>> age = {"names": ("age",), "kinds": ("empty",), "missing": (3,)}
     >>> sites = [
-    ...     SiteDescription(site="Bari", rows=3, columns=(age,)),
-    ...     SiteDescription(site="Cork", rows=3, columns=()),
+    ...     SiteDescription(site="Bari", rows=3, **age),
+    ...     SiteDescription(site="Cork", rows=3),
     ... ]
     >>> columns, findings = merge(sites)
     >>> print(findings[0].sentence)
     the sites' tables do not match: Cork lacks "age"; mend them, or leave columns out with --drop
     """
-    parts: dict[str, dict[str, ColumnDescription]] = {}
-    for site in descriptions:
-        for column in site.columns:
-            parts.setdefault(column.name, {})[site.site] = column
-    shared = {name: own for name, own in parts.items() if len(own) == len(descriptions)}
-    kinds = {name: _merged_kind(own) for name, own in shared.items()}
-    clashes = [_clash(name, shared[name]) for name, kind in kinds.items() if kind is None]
-    columns = tuple(
-        _merged(name, kind, shared[name]) for name, kind in kinds.items() if kind is not None
-    )
-    findings = _mismatch(_presence_faults(descriptions, parts), clashes)
-    return columns, findings + _crowded(columns)
+    owners = Counter(name for site in descriptions for name in site.names)
+    withheld = dict.fromkeys(name for site in descriptions for name in site.withheld)
+    told = {name: count for name, count in owners.items() if name not in withheld}
+    shared = [name for name, count in told.items() if count == len(descriptions)]
+    columns, clashes = _shared_columns(descriptions, shared)
+    columns += [_withheld(name, descriptions) for name in withheld]
+    partial = [name for name, count in told.items() if count < len(descriptions)]
+    findings = _mismatch(_presence_faults(descriptions, partial), clashes)
+    return tuple(columns), findings + _crowded(columns)
 
 
-def _merged_kind(parts: dict[str, ColumnDescription]) -> Kind | None:
+def _withheld(name: str, descriptions: Sequence[SiteDescription]) -> MergedColumn:
+    sites = tuple(site.site for site in descriptions)
+    rows = sum(site.rows for site in descriptions)
+    return MergedColumn(name, "withheld", sites, rows, np.zeros(len(sites), dtype=np.int64))
+
+
+def _shared_columns(
+    descriptions: Sequence[SiteDescription], names: list[str]
+) -> tuple[list[MergedColumn], list[str]]:
+    """The columns that all sites have, and sentences about those that differ in kind."""
+    sites, rows = tuple(site.site for site in descriptions), sum(site.rows for site in descriptions)
+    kinds, missing, numbers = _stacked(descriptions, names)
+    columns, clashes = [], []
+    for place, name in enumerate(names):
+        own = [_KINDS[code] for code in kinds[place].tolist()]
+        kind = _merged_kind(own)
+        if kind is None:
+            clashes.append(_clash(name, sites, own))
+            continue
+        column = MergedColumn(
+            name,
+            kind,
+            sites,
+            rows,
+            missing[place],
+            numbers.of(place, kinds[place] == _NUMBER) if kind == "number" else None,
+            tuple(site.levels.get(name, {}) for site in descriptions) if kind == "category" else (),
+        )
+        columns.append(_by_all_sites(column))
+    return columns, clashes
+
+
+def _stacked(
+    descriptions: Sequence[SiteDescription], names: list[str]
+) -> tuple[AnyArray, Int64Array, MergedNumbers]:
+    """Kinds, missing values and numbers of columns: one row per column, one column per site."""
+    codes = {kind: code for code, kind in enumerate(_KINDS)}
+    shape = (len(names), len(descriptions))
+    kinds, missing = np.empty(shape, dtype=np.int8), np.empty(shape, dtype=np.int64)
+    totals, constants = np.zeros(shape), np.full(shape, np.nan)
+    numbering, gapless = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    places = {name: place for place, name in enumerate(names)}
+    for column, site in enumerate(descriptions):
+        own = _own_places(site.names, names)
+        own_kinds = np.array([codes[kind] for kind in site.kinds], dtype=np.int8)
+        own_totals = np.zeros(len(own_kinds))
+        own_totals[own_kinds == _NUMBER] = site.numbers.totals
+        kinds[:, column] = own_kinds[own]
+        missing[:, column] = np.array(site.missing, dtype=np.int64)[own]
+        totals[:, column] = own_totals[own]
+        for name, value in site.numbers.constants.items():
+            if name in places:
+                constants[places[name], column] = value
+        for flags, flagged in (
+            (numbering, site.numbers.numbering),
+            (gapless, site.numbers.gapless),
+        ):
+            flags[[places[name] for name in flagged if name in places], column] = True
+    return kinds, missing, MergedNumbers(totals, constants, numbering, gapless)
+
+
+def _own_places(own: Sequence[str], names: list[str]) -> "slice | list[int]":
+    """Where names are among a site's own."""
+    if list(own) == names:
+        return slice(None)
+    places = {name: place for place, name in enumerate(own)}
+    return [places[name] for name in names]
+
+
+def _merged_kind(own: Iterable[Kind]) -> Kind | None:
     """The kind of a column at all sites; None if they contradict each other."""
-    kinds = {part.kind for part in parts.values()} - {"empty"}
+    kinds = set(own) - {"empty"}
     if len(kinds) == 1:
         return kinds.pop()
     if not kinds:
@@ -136,11 +251,10 @@ def _merged_kind(parts: dict[str, ColumnDescription]) -> Kind | None:
     return "identifier" if kinds == {"category", "identifier"} else None
 
 
-def _merged(name: str, kind: Kind, parts: dict[str, ColumnDescription]) -> MergedColumn:
+def _by_all_sites(column: MergedColumn) -> MergedColumn:
     """The column; many small sites may show together that it tells rows apart."""
-    column = MergedColumn(name, kind, parts)
-    if kind == "category" and len(parts) > 1 and is_identifier(column.counts):
-        return MergedColumn(name, "identifier", parts)
+    if column.kind == "category" and len(column.sites) > 1 and is_identifier(column.counts):
+        return replace(column, kind="identifier", levels_at=())
     return column
 
 
@@ -156,33 +270,29 @@ def _crowded(columns: Sequence[MergedColumn]) -> list[Finding]:
     ]
 
 
-def _presence_faults(
-    descriptions: Sequence[SiteDescription], parts: dict[str, dict[str, ColumnDescription]]
-) -> list[str]:
-    """Which sites lack what most have, and which have what most lack."""
+def _presence_faults(descriptions: Sequence[SiteDescription], partial: Sequence[str]) -> list[str]:
+    """Of columns that some have: which sites lack what most have, or have what most lack."""
     lacking: dict[str, list[str]] = {}
     extra: dict[str, list[str]] = {}
-    for name, own in parts.items():
-        if len(own) == len(descriptions):
-            continue
-        is_usual = 2 * len(own) >= len(descriptions)
-        for site in descriptions:
-            if is_usual and site.site not in own:
-                lacking.setdefault(site.site, []).append(name)
-            elif not is_usual and site.site in own:
-                extra.setdefault(site.site, []).append(name)
+    present = [frozenset(site.names) for site in descriptions] if partial else []
+    for name in partial:
+        has_it = [name in names for names in present]
+        is_usual = 2 * sum(has_it) >= len(descriptions)
+        for site, has in zip(descriptions, has_it, strict=True):
+            if has != is_usual:
+                (lacking if is_usual else extra).setdefault(site.site, []).append(name)
     faults = [f"{site} lacks {listed(names, _COLUMNS_SHOWN)}" for site, names in lacking.items()]
     return faults + [
         f"only {site} has {listed(names, _COLUMNS_SHOWN)}" for site, names in extra.items()
     ]
 
 
-def _clash(name: str, parts: dict[str, ColumnDescription]) -> str:
-    sites: dict[str, list[str]] = {}
-    for site, part in parts.items():
-        if part.kind != "empty":
-            sites.setdefault(_IN_WORDS[part.kind], []).append(site)
-    where = [f"{word} at {joined(names)}" for word, names in sites.items()]
+def _clash(name: str, sites: Sequence[str], kinds: Sequence[Kind]) -> str:
+    by_word: dict[str, list[str]] = {}
+    for site, kind in zip(sites, kinds, strict=True):
+        if kind != "empty":
+            by_word.setdefault(_IN_WORDS[kind], []).append(site)
+    where = [f"{word} at {joined(names)}" for word, names in by_word.items()]
     return f'"{name}" is {joined(where)}'
 
 
@@ -199,4 +309,108 @@ def _mismatch(presence: list[str], clashes: list[str]) -> list[Finding]:
             f"the sites' tables do not match: {'; '.join([*presence, *shown])}; "
             f"mend them, or {' or '.join(ways)}"
         )
+    ]
+
+
+def telltale_findings(used: Sequence[MergedColumn]) -> list[Finding]:
+    """Warnings about features that are probably not meant to be any.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fedsparse.tables.describing import describe
+    >>> from fedsparse.tables.inputs import Roles
+    >>> frame = pl.DataFrame({"case": range(30), "relapse": [0, 1] * 15})
+    >>> columns, _ = merge([describe(frame, "Bari", Roles(target="relapse"))])
+    >>> print(telltale_findings(columns)[0].sentence)
+    whole numbers that all differ and look like a numbering of rows: "case"; drop them with --drop
+    if they are
+    """
+    numberings = [column.name for column in used if _is_numbering(column)]
+    site_marks = [column.name for column in used if _marks_sites(column)]
+    found = []
+    if numberings:
+        found.append(
+            warning(
+                "whole numbers that all differ and look like a numbering of rows: "
+                f"{listed(numberings)}; drop them with --drop if they are"
+            )
+        )
+    if site_marks:
+        found.append(
+            warning(
+                f"the same in all rows of a site but not at all sites: {listed(site_marks)}; "
+                "drop them with --drop if they merely tell sites apart"
+            )
+        )
+    return found
+
+
+def _is_numbering(column: MergedColumn) -> bool:
+    numbers = column.numbers
+    if numbers is None or not numbers.numbering.all():
+        return False
+    total = column.known
+    if total < FEWEST_IDENTIFIERS:
+        return False
+    # Rows numbered from 0 or 1 whose sites take turns have gaps at each site, but add up.
+    adds_up = 2 * sum(numbers.totals.tolist()) in (total * (total - 1), total * (total + 1))
+    return adds_up or bool(numbers.gapless.all()) or _NAME.search(column.name) is not None
+
+
+def _marks_sites(column: MergedColumn) -> bool:
+    if len(column.sites) == 1:
+        return False
+    if column.numbers is not None:
+        return not np.isnan(column.numbers.constants).any()
+    return all(len(levels) <= 1 for levels in column.levels_at)
+
+
+def look_alike_findings(
+    descriptions: Sequence[SiteDescription], columns: Sequence[MergedColumn]
+) -> list[Finding]:
+    """Warnings about sites, and levels of a category, that differ only in case or blanks.
+
+    Examples
+    --------
+    >>> sites = [SiteDescription(site=name, rows=9) for name in ("Bari", "bari")]
+    >>> print(look_alike_findings(sites, [])[0].sentence)
+    sites "Bari" (9 rows) and "bari" (9 rows) differ only in case or blanks; if they are one, write
+    them alike
+    """
+    found = [
+        warning(f"sites {names} differ only in case or blanks; if they are one, write them alike")
+        for names in _alike({site.site: site.rows for site in descriptions})
+    ]
+    for column in columns:
+        found += [
+            warning(
+                f'column "{column.name}" has the levels {names}, which differ only in case or '
+                "blanks; if they are one, write them alike",
+                column.name,
+            )
+            for names in _alike(column.counts)
+        ]
+    return found
+
+
+def plain(name: str) -> str:
+    """A name without what people write in different ways.
+
+    Examples
+    --------
+    >>> plain(" St.  Mary") == plain("st. mary")
+    True
+    """
+    return " ".join(name.casefold().split())
+
+
+def _alike(counts: Mapping[str, int]) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for name in counts:
+        groups.setdefault(plain(name), []).append(name)
+    return [
+        joined([f'"{name}" ({counted(counts[name], "row")})' for name in names])
+        for names in groups.values()
+        if len(names) > 1
     ]

@@ -1,8 +1,12 @@
-"""Columns of a table as numbers and as labels; the one place that knows about data types."""
+"""Columns of a table as numbers and as labels, and which kind text is.
+
+The one place that knows about data types.
+"""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,6 +22,21 @@ TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 
 WHOLE_BELOW = 2.0**53
 """Larger floats are whole merely for lack of digits."""
+
+Kind = Literal["number", "category", "identifier", "date", "empty"]
+"""``empty``: every value is missing."""
+
+MOST_LEVELS = 200
+"""A category may have so many levels."""
+
+FEWEST_IDENTIFIERS = 20
+"""With fewer distinct values nobody can tell an identifier from a category."""
+
+_IDENTIFIER_SHARE = 0.9
+_DATE = (
+    r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
+    r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?Z|[+-]\d{2}:?\d{2})?)?$"
+)
 
 
 def is_number(dtype: "pl.DataType") -> bool:
@@ -131,8 +150,122 @@ def is_missing(series: "pl.Series") -> BoolArray:
     return (labels(series) if is_text(series.dtype) else _without_nan(series)).is_null().to_numpy()
 
 
-def number_matrix(frame: "pl.DataFrame", names: Sequence[str]) -> FloatArray:
-    """Columns of numbers as one C-ordered array, NaN where a value is missing.
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table whose numbers lie in one array; it answers like a data frame where both may come.
+
+    A data frame keeps every column apart. That is twice the memory where columns are short, and
+    looking at columns one by one takes minutes where hundreds of sites have thousands of them.
+
+    Attributes
+    ----------
+    columns
+        Names of all columns, in the order of the table.
+    number_columns
+        Names of the columns of ``numbers``.
+    numbers
+        C-ordered, NaN where a value is missing; nobody writes into it.
+    others
+        The other columns; there may be numbers among them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"age": [61, None], "ward": ["ear", "eye"], "relapse": [1, 0]})
+    >>> sheet = as_sheet(frame, apart=("relapse",))
+    >>> sheet.numbers.tolist(), sheet.others.columns
+    ([[61.0], [nan]], ['ward', 'relapse'])
+    >>> sheet.get_column("age").to_list()
+    [61.0, None]
+    """
+
+    columns: Sequence[str]
+    number_columns: Sequence[str]
+    numbers: FloatArray
+    others: "pl.DataFrame"
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return int(self.numbers.shape[0])
+
+    def get_column(self, name: str) -> "pl.Series":
+        """A column by its name."""
+        import polars as pl
+
+        if name not in self.number_columns:
+            return self.others.get_column(name)
+        values = self.numbers[:, self.number_columns.index(name)]
+        return pl.Series(name, values, nan_to_null=True)
+
+    def of_rows(self, chosen: BoolArray) -> "Sheet":
+        """Some of the rows."""
+        if chosen.all():
+            return self
+        others = self.others.filter(chosen) if self.others.width else self.others
+        return Sheet(self.columns, self.number_columns, self.numbers[chosen], others)
+
+
+def as_sheet(frame: "pl.DataFrame", apart: Collection[str]) -> Sheet:
+    """The table with its numbers in one array.
+
+    Parameters
+    ----------
+    frame
+        Any table.
+    apart
+        Columns to leave as they are, because their values stand for labels: a float does not hold
+        all digits of a long number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> as_sheet(pl.DataFrame({"age": [61, 47]}), apart=()).numbers.tolist()
+    [[61.0], [47.0]]
+    """
+    numeric = [name for name in number_names(frame) if name not in apart]
+    return Sheet(frame.columns, numeric, number_matrix(frame, numeric), frame.drop(numeric))
+
+
+def as_frame(sheet: Sheet) -> "pl.DataFrame":
+    """The table as a data frame, whole numbers as integers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"age": [61, None], "ward": ["ear", "eye"]})
+    >>> as_frame(as_sheet(frame, apart=())).equals(frame)
+    True
+    """
+    import polars as pl
+
+    present = np.nan_to_num(sheet.numbers, nan=0.0)
+    is_whole = ((present == np.rint(present)) & (np.abs(present) < WHOLE_BELOW)).all(axis=0)
+    columns = {column.name: column for column in sheet.others.get_columns()}
+    for name, values, whole in zip(
+        sheet.number_columns, sheet.numbers.T, is_whole.tolist(), strict=True
+    ):
+        numbers = pl.Series(name, values, nan_to_null=True)
+        columns[name] = numbers.cast(pl.Int64) if whole else numbers
+    return pl.DataFrame([columns[name] for name in sheet.columns])
+
+
+def number_names(frame: "pl.DataFrame | Sheet") -> list[str]:
+    """Names of the columns that hold numbers; see `is_number`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> number_names(pl.DataFrame({"age": [61], "ward": ["ear"], "is_ill": [True]}))
+    ['age', 'is_ill']
+    """
+    if isinstance(frame, Sheet):
+        return [*frame.number_columns, *number_names(frame.others)]
+    return [name for name, dtype in frame.schema.items() if is_number(dtype)]
+
+
+def number_matrix(frame: "pl.DataFrame | Sheet", names: Sequence[str]) -> FloatArray:
+    """Columns of numbers as one C-ordered array to read from, NaN where a value is missing.
 
     Examples
     --------
@@ -143,6 +276,8 @@ def number_matrix(frame: "pl.DataFrame", names: Sequence[str]) -> FloatArray:
     """
     import polars as pl
 
+    if isinstance(frame, Sheet):
+        return _sheet_matrix(frame, names)
     # Selecting by name would take a column called ^x$ for a pattern.
     columns = [_numbers(frame.get_column(name)) for name in names]
     if not columns:
@@ -167,6 +302,21 @@ def sorted_labels(found: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda label: (numbers[label], label)))
 
 
+def _sheet_matrix(sheet: Sheet, names: Sequence[str]) -> FloatArray:
+    if list(names) == list(sheet.number_columns):
+        return sheet.numbers
+    places = {name: place for place, name in enumerate(sheet.number_columns)}
+    others = [name for name in names if name not in places]
+    own = np.take(sheet.numbers, [places[name] for name in names if name in places], axis=1)
+    if not others:
+        return own
+    is_own = np.array([name in places for name in names], dtype=np.bool_)
+    matrix = np.empty((sheet.height, len(names)))
+    matrix[:, is_own] = own
+    matrix[:, ~is_own] = number_matrix(sheet.others, others)
+    return matrix
+
+
 def _numbers(series: "pl.Series") -> "pl.Series":
     import polars as pl
 
@@ -187,3 +337,54 @@ def _as_text(series: "pl.Series") -> "pl.Series":
 
 def _without_nan(series: "pl.Series") -> "pl.Series":
     return series.fill_nan(None) if series.dtype.is_float() else series
+
+
+def text_kind(series: "pl.Series", counts: Mapping[str, int], forced: bool) -> Kind:
+    """Kind of a column that does not hold numbers, or is said to be a category.
+
+    Parameters
+    ----------
+    series
+        The column.
+    counts
+        How many rows have each of its labels.
+    forced
+        Whether it is said to be a category.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> text_kind(pl.Series("admitted", ["2024-03-01"]), {"2024-03-01": 1}, forced=False)
+    'date'
+    >>> text_kind(pl.Series("ward", ["ear", "ear"]), {"ear": 2}, forced=False)
+    'category'
+    """
+    if not counts:
+        return "empty"
+    if forced:
+        return "category"
+    if series.name == "":
+        return "identifier"  # row names, as R writes them
+    if not is_text(series.dtype) or _are_dates(counts):
+        return "date"
+    return "identifier" if is_identifier(counts) else "category"
+
+
+def is_identifier(counts: Mapping[str, int]) -> bool:
+    """Whether nearly all labels differ, so that they tell rows apart instead of describing them.
+
+    Examples
+    --------
+    >>> is_identifier({f"patient {number}": 1 for number in range(50)})
+    True
+    >>> is_identifier({"ear": 1, "eye": 1})
+    False
+    """
+    distinct = len(counts)
+    return distinct >= FEWEST_IDENTIFIERS and distinct > _IDENTIFIER_SHARE * sum(counts.values())
+
+
+def _are_dates(counts: Mapping[str, int]) -> bool:
+    import polars as pl
+
+    return bool(pl.Series(list(counts), dtype=pl.String).str.contains(_DATE).all())

@@ -9,15 +9,16 @@ import time
 from pathlib import Path
 
 import numpy as np
+from fedsparse.fitting import fit_model, prepare
 from sklearn.datasets import dump_svmlight_file
 
-from fedsparse.data.federated import FederatedData
-from fedsparse.engines.flower.demonstration import Programs, free_port, wait_for_port
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.keys import make_keys
-from fedsparse.fitting import fit_model, prepare
-from fedsparse.models import FitSummary, Model
-from fedsparse.models.building import build_model
+from fedsparse.federation.demonstration import Programs, free_port, wait_for_port
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
+from fedsparse.modelling.building import build_model
+from fedsparse.modelling.model import Model
+from fedsparse.modelling.summary import FitSummary
+from fedsparse.problem.federated import FederatedData
 from fedsparse.tables import Roles, load_tables
 
 TARGET = "outcome"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsparse.codec import encode_answer
-from fedsparse.engines.flower.folder import SiteFolder
-from fedsparse.engines.flower.payloads import Answered, from_bytes, to_bytes
-from fedsparse.engines.flower.sites.connection import serve
-from fedsparse.engines.flower.sites.line import Access
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import open_table
-from fedsparse.stacks import DenseStack
+from fedsparse.compute.stacks import DenseStack
+from fedsparse.federation.folder import SiteFolder
+from fedsparse.federation.payloads import Answered, from_bytes, to_bytes
+from fedsparse.federation.sites.connection import serve
+from fedsparse.federation.sites.line import Access
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import open_table
+from fedsparse.requests.wire.answer_bytes import encode_answer
 
 HEALTHY_ANSWERS = 6
 

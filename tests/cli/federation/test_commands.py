@@ -109,14 +109,23 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("options", "told"),
         [
-            (["--seed", 2**63], "seed: input should be less than"),
-            (["--round-seconds", "nan"], "round-seconds: input should be"),
-            (["--l2", "inf"], "l2: input should be a finite number"),
+            (["--seed", 2**63], "--seed must be a whole number from 0 to"),
+            (["--round-seconds", "nan"], "--round-seconds must be a number above 0, not nan"),
+            (["--l2", "inf"], "--l2 must be a number of at least 0, not inf"),
             (["--drop", "age", "--keep", "age"], 'column "age" is named by both --drop and --keep'),
-            (["--local-steps", 3], "--local-steps means nothing with --method auto; leave it out"),
+            (["--local-steps", 3], "--local-steps means nothing without --method; leave it out"),
+            (["--method", "nowhere.py:Own"], "nowhere.py cannot be imported: FileNotFoundError"),
             (["--resume"], "checkpoint.npz to go on from; name the run's folder with --out"),
         ],
-        ids=["seed", "not a number", "infinite", "roles", "no effect", "nothing to resume"],
+        ids=[
+            "seed",
+            "not a number",
+            "infinite",
+            "roles",
+            "no effect",
+            "method",
+            "nothing to resume",
+        ],
     )
     def test_bad_options_are_told_in_one_line(self, tmp_path, options, told):
         done = federation(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.keys import make_keys
-from fedsparse.fitting import FitOptions, loss_for
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
 from tests.cli.federation.federations import (
     TARGET,
     Federation,

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
-from fedsparse.engines.flower.demonstration import free_port, wait_for_port
-from fedsparse.engines.flower.server.submission import project_of
-from fedsparse.engines.flower.server.superlink import flower_environment
-from fedsparse.engines.flower.server.training import Training
-from fedsparse.fitting import FitOptions, loss_for
-from fedsparse.models import Model
+from fedsparse.federation.demonstration import free_port, wait_for_port
+from fedsparse.federation.server.submission import project_of
+from fedsparse.federation.server.superlink import flower_environment
+from fedsparse.federation.server.training import Training
+from fedsparse.modelling.model import Model
 from tests.cli.federation.federations import (
     TARGET,
     assert_same_model,

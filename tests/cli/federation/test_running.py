@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from fedsparse.engines.flower.keys import make_keys
+from fedsparse.federation.keys import make_keys
 from tests.cli.commands import assert_one_line
 from tests.cli.federation.federations import Federation, write_table
 

@@ -3,10 +3,10 @@
 import numpy as np
 import polars as pl
 import pytest
+from fedsparse.fitting import FitOptions, loss_for
 
 import fedsparse as fs
-from fedsparse.fitting import FitOptions, loss_for
-from fedsparse.models.building import history_of
+from fedsparse.modelling.building import history_of
 from tests.cli.federation.federations import (
     TARGET,
     Federation,

@@ -4,10 +4,10 @@ import numpy as np
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.engines.flower.server.agreement import Terms
-from fedsparse.engines.flower.server.conduct import Conduct
-from fedsparse.engines.flower.server.engine import FlowerEngine
-from fedsparse.engines.flower.sites.policy import Policy
+from fedsparse.federation.server.agreement import Terms
+from fedsparse.federation.server.conduct import Conduct
+from fedsparse.federation.server.flower_engine import FlowerEngine
+from fedsparse.federation.sites.policy import Policy
 from fedsparse.modelling.analysis import analysing
 from fedsparse.modelling.fitting import loss_for
 from tests.engines.flower.grids import Nodes, answering, site_named

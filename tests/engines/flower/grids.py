@@ -7,11 +7,11 @@ from flwr.app import Error, Message, RecordDict
 from flwr.serverapp import Grid
 from scipy import sparse
 
-from fedsparse.engines.flower.flower_internals import set_identity
-from fedsparse.engines.flower.messages import content_of, payload_of
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable, NumberedTable
+from fedsparse.federation.flower_internals import set_identity
+from fedsparse.federation.messages import content_of, payload_of
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable, NumberedTable
 
 TARGET = "outcome"
 

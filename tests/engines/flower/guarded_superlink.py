@@ -9,8 +9,8 @@ from pathlib import Path
 
 from starlette.responses import PlainTextResponse
 
-from fedsparse.engines.flower.flower_internals import run_superlink
-from fedsparse.engines.flower.server.superlink import flower_environment
+from fedsparse.federation.flower_internals import run_superlink
+from fedsparse.federation.server.superlink import flower_environment
 
 ELSEWHERE = "x-elsewhere"
 

@@ -5,6 +5,7 @@ module changed when a release of Flower is new. Run them first, and add the rele
 once they and the tests of federations pass.
 """
 
+import ast
 import inspect
 import subprocess
 import sys
@@ -43,12 +44,12 @@ from flwr.supercore.protobuf.client import ProtobufRequestContext
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
-from fedsparse.engines.flower import flower_internals
-from fedsparse.engines.flower.demonstration import free_port, wait_for_port
-from fedsparse.engines.flower.messages import MESSAGE_TYPE, content_of, payload_in
-from fedsparse.engines.flower.payloads import Hello, from_bytes
-from fedsparse.engines.flower.server.submission import project_of
-from fedsparse.engines.flower.server.training import Training
+from fedsparse.federation import flower_internals
+from fedsparse.federation.demonstration import free_port, wait_for_port
+from fedsparse.federation.messages import MESSAGE_TYPE, content_of, payload_in
+from fedsparse.federation.payloads import Hello, from_bytes
+from fedsparse.federation.server.submission import project_of
+from fedsparse.federation.server.training import Training
 from tests.engines.flower.guarded_superlink import ELSEWHERE
 
 RELEASES = ("1.41", "1.42")
@@ -62,6 +63,27 @@ def test_the_installed_release_is_supported():
     release = ".".join(flwr.__version__.split(".")[:2])
     print(f"Flower {flwr.__version__}")
     assert release in RELEASES
+
+
+def _imported_by(path):
+    """Modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+
+
+def test_nothing_else_uses_flower_beyond_its_public_interface():
+    source = ROOT / "src" / "fedsparse"
+    public = {"flwr.app", "flwr.clientapp", "flwr.serverapp", "flwr.serverapp.strategy"}
+    beyond = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        for module in _imported_by(path)
+        if module.partition(".")[0] == "flwr" and module not in public
+    }
+    assert beyond == {"federation/flower_internals.py"}
 
 
 def _named(own):

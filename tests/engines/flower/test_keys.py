@@ -6,9 +6,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from fedsparse.engines.flower.folder import ServerFolder, SiteFolder
-from fedsparse.engines.flower.keys import VALID_DAYS, make_keys
 from fedsparse.errors import OptionError
+from fedsparse.federation.folder import ServerFolder, SiteFolder
+from fedsparse.federation.keys import VALID_DAYS, make_keys
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from fedsparse import OptionError, hard_threshold
-from fedsparse.engines.flower.strategies import FedHT, FedIterHT, hard_threshold_arrays
+from fedsparse.federation.strategies import FedHT, FedIterHT, hard_threshold_arrays
 from tests.engines.flower.grids import Nodes
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "sparse_flower_app" / "sparse_app.py"

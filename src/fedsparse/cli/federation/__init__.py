@@ -2,11 +2,11 @@
 
 import typer
 
-from fedsparse.cli.federation.demo import demo
-from fedsparse.cli.federation.keys import keys
-from fedsparse.cli.federation.replay import replay
+from fedsparse.cli.federation.demo_command import demo
+from fedsparse.cli.federation.keys_command import keys
+from fedsparse.cli.federation.replay_command import replay
 from fedsparse.cli.federation.server import server
-from fedsparse.cli.federation.site import site
+from fedsparse.cli.federation.site_command import site
 from fedsparse.cli.federation.status import status
 from fedsparse.cli.federation.stop import stop
 from fedsparse.cli.federation.train import train

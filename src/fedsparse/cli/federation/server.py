@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fedsparse.cli.federation.flower import (
+from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
     folder_of_server,
@@ -33,8 +33,8 @@ def server(
     Other machines reach the API for sites alone; training is started on this machine.
     """
     need_flower()
-    from fedsparse.engines.flower.logs import show_log
-    from fedsparse.engines.flower.server.superlink import Door, run_superlink
+    from fedsparse.federation.logs import show_log
+    from fedsparse.federation.server.superlink import Door, run_superlink
 
     place = folder_of_server(folder, insecure)
     show_log()

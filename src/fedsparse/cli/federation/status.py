@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fedsparse.cli.federation.flower import (
+from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
     Folder,
@@ -14,10 +14,10 @@ from fedsparse.cli.federation.flower import (
     folder_of_server,
     need_flower,
 )
-from fedsparse.tables.findings import counted
+from fedsparse.tables.sentences import counted
 
 if TYPE_CHECKING:
-    from fedsparse.engines.flower.flower_internals import KnownNode, KnownRun
+    from fedsparse.federation.flower_internals import KnownNode, KnownRun
 
 
 def status(
@@ -27,7 +27,7 @@ def status(
 ) -> None:
     """Tell, on the server's machine, which sites are here and which run is under way."""
     need_flower()
-    from fedsparse.engines.flower.server import runs
+    from fedsparse.federation.server import runs
 
     place = folder_of_server(folder, insecure)
     with runs.reached(place, runs.Address(port, insecure)) as control:
@@ -58,7 +58,7 @@ def _sites(nodes: "Sequence[KnownNode]", keys: Sequence[str]) -> Iterator[str]:
 
 
 def _run(run: "KnownRun") -> str:
-    from fedsparse.engines.flower.server.runs import folder_of
+    from fedsparse.federation.server.runs import folder_of
 
     since = run.since.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     out = folder_of(run)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fedsparse.cli.federation.flower import (
+from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
     Folder,
@@ -25,7 +25,7 @@ def stop(
 ) -> None:
     """End the run that is under way, on the server's machine; what it had reached is kept."""
     need_flower()
-    from fedsparse.engines.flower.server import runs
+    from fedsparse.federation.server import runs
 
     place = folder_of_server(folder, insecure)
     with runs.reached(place, runs.Address(port, insecure)) as control:

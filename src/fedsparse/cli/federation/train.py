@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fedsparse.cli.federation.flower import (
+from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
     Folder,
@@ -16,8 +16,8 @@ from fedsparse.cli.federation.flower import (
 )
 from fedsparse.cli.fit import check_out, print_fit
 from fedsparse.cli.options import Without, offers_settings
-from fedsparse.engines.flower.server.conduct import Conduct
 from fedsparse.errors import OptionError
+from fedsparse.federation.server.conduct import Conduct
 from fedsparse.modelling.specification import FitSpecification
 
 
@@ -25,8 +25,8 @@ from fedsparse.modelling.specification import FitSpecification
 def train(
     folder: Folder = DEFAULT_FOLDER,
     *,
-    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     conduct: Conduct,
+    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),
@@ -45,10 +45,10 @@ def train(
     Progress is shown as it is made, and every exchange is kept.
     """
     need_flower()
-    from fedsparse.engines.flower.server.runs import Address
-    from fedsparse.engines.flower.server.submission import submit
-    from fedsparse.engines.flower.server.training import Training
-    from fedsparse.models import FitSummary
+    from fedsparse.federation.server.runs import Address
+    from fedsparse.federation.server.submission import submit
+    from fedsparse.federation.server.training import Training
+    from fedsparse.modelling.summary import FitSummary
 
     training = Training(
         **dict(specification.anywhere()),
@@ -68,8 +68,8 @@ def train(
 
 def _check_results(out: Path, overwrite: bool, resume: bool) -> None:
     """Refuse to lose what an earlier run left behind, finished or not."""
-    from fedsparse.engines.flower.server.lock import LOCK, is_locked
-    from fedsparse.engines.flower.server.transcript import TRANSCRIPT
+    from fedsparse.federation.server.lock import LOCK, is_locked
+    from fedsparse.federation.server.transcript import TRANSCRIPT
 
     transcript = out / TRANSCRIPT
     if resume:

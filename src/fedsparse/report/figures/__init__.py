@@ -1,7 +1,6 @@
 """The paper's figures, and three of our own, drawn from tables alone."""
 
 from fedsparse.report.convergence_charts import MEGABYTES
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.figures.cluster_map import cluster_map
 from fedsparse.report.figures.error_scaling import scaling_figure
 from fedsparse.report.figures.method_comparison import comparison, costs
@@ -9,6 +8,7 @@ from fedsparse.report.figures.settings_grid import grid_figure, has_grid
 from fedsparse.report.final_runs import finished
 from fedsparse.report.network import Network
 from fedsparse.report.pictures import Chart, save_picture
+from fedsparse.research.experiments.experiment_tables import Tables
 
 __all__ = ["figures", "save_picture"]
 

@@ -3,8 +3,8 @@
 import altair as alt
 import polars as pl
 
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.points import csv_data
+from fedsparse.research.experiments.experiment_tables import Tables
 
 MOST_POINTS = 3000
 """More would hide each other, and make a heavy picture."""

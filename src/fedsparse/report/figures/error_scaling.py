@@ -4,9 +4,9 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.points import csv_data
 from fedsparse.report.style import HUES
+from fedsparse.research.experiments.experiment_tables import Tables
 
 SWEEPS = {
     "rows": (pl.col("clients") * pl.col("samples"), "Rows of all clients, NB"),

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import altair as alt
 
 from fedsparse.report.convergence_charts import ITERATIONS, ROUNDS, Axis, convergence_chart
-from fedsparse.report.experiment_tables import Tables
 from fedsparse.report.final_runs import final_history, method_looks
+from fedsparse.research.experiments.experiment_tables import Tables
 
 PICTURE_WIDTH = 960
 """Points; what a page shows at full size."""

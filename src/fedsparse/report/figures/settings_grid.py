@@ -4,8 +4,8 @@ import altair as alt
 import polars as pl
 
 from fedsparse.report.convergence_charts import CEILING
-from fedsparse.report.experiment_tables import ALGORITHMS, REFERENCE, Tables
 from fedsparse.report.points import csv_data, thinned
+from fedsparse.research.experiments.experiment_tables import ALGORITHMS, REFERENCE, Tables
 
 STEP_HUES = (
     *("#1a237e", "#1976d2", "#00a5b5", "#2e9e4f", "#93ad15"),

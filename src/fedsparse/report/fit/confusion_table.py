@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedsparse.models.summary import Confusion
+from fedsparse.modelling.summary import Confusion
 from fedsparse.report.fit.readable_numbers import percent, quoted
 
 

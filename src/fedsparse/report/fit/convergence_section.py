@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from fedsparse.models.summary import FitSummary, RoundRecord
+from fedsparse.modelling.summary import FitSummary, RoundRecord
 from fedsparse.report.convergence_charts import POINTS_PER_METHOD, scale_for
 from fedsparse.report.fit.chart_axes import close_scale
 from fedsparse.report.fit.readable_numbers import counted, number, size
@@ -24,7 +24,7 @@ def convergence_sections(summary: FitSummary) -> list[Section]:
 
     Examples
     --------
-    >>> from fedsparse.models import Model
+    >>> from fedsparse.modelling.model import Model
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
     ...               settings={}, fingerprint="", versions={})
     >>> convergence_sections(FitSummary(

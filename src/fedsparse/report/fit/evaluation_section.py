@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from fedsparse.models.summary import Evaluation, Score
+from fedsparse.modelling.summary import Evaluation, Score
 from fedsparse.report.fit.confusion_table import confusion_table
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.metric_words import metric_names, metric_of

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fedsparse.models import Model
-from fedsparse.models.summary import Stability
+from fedsparse.modelling.model import Model
+from fedsparse.modelling.summary import Stability
 from fedsparse.report.fit.readable_numbers import percent
 
 MOST = 50
@@ -24,7 +24,7 @@ class Effect:
     per_deviation
         Change of the score when the feature rises by one standard deviation; as many.
     frequency, without_a_site
-        As in `fedsparse.models.summary.FeatureStability`; None if not known.
+        As in `fedsparse.modelling.summary.FeatureStability`; None if not known.
     is_stable
         Whether it is chosen as often as the threshold asks; None if not known.
     """
@@ -61,7 +61,7 @@ def effects_of(model: Model, stability: Stability | None) -> list[Effect]:
 
     Examples
     --------
-    >>> from fedsparse.models import Feature
+    >>> from fedsparse.modelling.model import Feature
     >>> age = Feature(name="age", column="age", coefficients=(0.02,), mean=60.0, scale=10.0)
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(age,),
     ...               columns=(), settings={}, fingerprint="", versions={})

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from fedsparse.models import Model
-from fedsparse.models.summary import Stability
+from fedsparse.modelling.model import Model
+from fedsparse.modelling.summary import Stability
 from fedsparse.report.fit.feature_charts import bars_chart, colour_map
 from fedsparse.report.fit.feature_effects import MOST, Effect, effects_of, unit_of
 from fedsparse.report.fit.readable_numbers import counted, number, percent, quoted
@@ -26,7 +26,7 @@ def features_sections(model: Model, stability: Stability | None) -> list[Section
 
     Examples
     --------
-    >>> from fedsparse.models import Feature
+    >>> from fedsparse.modelling.model import Feature
     >>> age = Feature(name="age", column="age", coefficients=(0.02,), mean=60.0, scale=10.0)
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(age,),
     ...               columns=(), settings={}, fingerprint="", versions={})

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedsparse.files import ready_folder, write_atomically
-from fedsparse.models.summary import FitSummary
+from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.convergence_section import convergence_sections
 from fedsparse.report.fit.evaluation_section import evaluation_sections
 from fedsparse.report.fit.features_section import features_sections
@@ -26,8 +26,8 @@ def fit_page(summary: FitSummary) -> Page:
 
     Examples
     --------
-    >>> from fedsparse.models import Feature, Model
-    >>> from fedsparse.models.summary import SiteCount
+    >>> from fedsparse.modelling.model import Feature, Model
+    >>> from fedsparse.modelling.summary import SiteCount
     >>> age = Feature(name="age", column="age", coefficients=(0.02,), mean=60.0, scale=10.0)
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(age,),
     ...               columns=(), settings={}, fingerprint="", versions={})

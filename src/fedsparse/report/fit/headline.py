@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from fedsparse.models.summary import FitSummary
+from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import SPACE, counted, percent, quoted
 
@@ -14,8 +14,8 @@ def headline(summary: FitSummary) -> str:
 
     Examples
     --------
-    >>> from fedsparse.models import Model
-    >>> from fedsparse.models.summary import SiteCount
+    >>> from fedsparse.modelling.model import Model
+    >>> from fedsparse.modelling.summary import SiteCount
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
     ...               settings={}, fingerprint="", versions={})
     >>> headline(FitSummary(title="", created="", model=model, source="a.csv", columns={},

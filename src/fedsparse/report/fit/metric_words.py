@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fedsparse.models.summary import Score
+from fedsparse.modelling.summary import Score
 from fedsparse.report.fit.readable_numbers import number, percent
 
 

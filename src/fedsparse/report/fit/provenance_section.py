@@ -1,6 +1,6 @@
 """What the model was made from and with, so that it can be made again."""
 
-from fedsparse.models.summary import FitSummary
+from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Part, Settings, Subheading
 
@@ -23,7 +23,7 @@ def provenance_sections(summary: FitSummary) -> list[Section]:
 
     Examples
     --------
-    >>> from fedsparse.models import Model
+    >>> from fedsparse.modelling.model import Model
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
     ...               settings={}, fingerprint="", versions={})
     >>> summary = FitSummary(

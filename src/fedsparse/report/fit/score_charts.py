@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from fedsparse.models.summary import Score
+from fedsparse.modelling.summary import Score
 from fedsparse.report.convergence_charts import scale_for
 from fedsparse.report.fit.chart_axes import close_scale, names_axis
 from fedsparse.report.fit.metric_words import Metric, metric_of

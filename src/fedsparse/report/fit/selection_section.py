@@ -3,7 +3,7 @@
 import altair as alt
 import polars as pl
 
-from fedsparse.models.summary import Selection, SelectionPoint
+from fedsparse.modelling.summary import Selection, SelectionPoint
 from fedsparse.report.convergence_charts import scale_for
 from fedsparse.report.fit.chart_axes import close_scale
 from fedsparse.report.fit.readable_numbers import counted, number, size

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from fedsparse.models.summary import FitSummary, SiteCount
+from fedsparse.modelling.summary import FitSummary, SiteCount
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.readable_numbers import counted, percent, size
 from fedsparse.report.page import Section
@@ -25,7 +25,7 @@ def sites_sections(summary: FitSummary) -> list[Section]:
 
     Examples
     --------
-    >>> from fedsparse.models import Model
+    >>> from fedsparse.modelling.model import Model
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
     ...               settings={}, fingerprint="", versions={})
     >>> summary = FitSummary(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import altair as alt
 
-from fedsparse.models.summary import FeatureStability, Stability
+from fedsparse.modelling.summary import FeatureStability, Stability
 from fedsparse.report.fit.chart_axes import ROW, names_axis
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.readable_numbers import counted, percent

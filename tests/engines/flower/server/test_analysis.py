@@ -8,15 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fedsparse.engines.flower.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
-from fedsparse.engines.flower.server import engine as server_engine
-from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.outcome import train
-from fedsparse.engines.flower.server.replay import replay
-from fedsparse.engines.flower.server.training import Training
 from fedsparse.errors import DataError
+from fedsparse.federation.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
+from fedsparse.federation.server import flower_engine, mailbox
+from fedsparse.federation.server.outcome import train
+from fedsparse.federation.server.replay import replay
+from fedsparse.federation.server.training import Training
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.models import FitSummary
+from fedsparse.modelling.summary import FitSummary
 from tests.builders import STORAGES
 from tests.engines.flower.federated_tables import (
     KINDS,
@@ -96,7 +95,7 @@ class TestMessages:
         clients = clients_of("numbers")
         specification = specification_for("numbers")
         whole = analysed(engine_on(grid_of(sites_of(clients)), "numbers"), specification)
-        monkeypatch.setattr(server_engine, "LARGEST_MESSAGE", 2000)
+        monkeypatch.setattr(flower_engine, "LARGEST_MESSAGE", 2000)
         grid = grid_of(sites_of(clients))
         engine = engine_on(grid, "numbers")
         split = analysed(engine, specification)

@@ -12,19 +12,20 @@ from flwr.app import ConfigRecord, Error, RecordDict
 from scipy import sparse
 
 import fedsparse as fs
-from fedsparse.codec import decode_request, encode_answer
-from fedsparse.engines.flower import payloads
-from fedsparse.engines.flower.payloads import Answered, Asks
-from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.agreement import Terms
-from fedsparse.engines.flower.server.conduct import Conduct
-from fedsparse.engines.flower.server.engine import FlowerEngine
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.errors import FederationError
+from fedsparse.federation import payloads
+from fedsparse.federation.payloads import Answered, Asks
+from fedsparse.federation.server import mailbox
+from fedsparse.federation.server.agreement import Terms
+from fedsparse.federation.server.conduct import Conduct
+from fedsparse.federation.server.flower_engine import FlowerEngine
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable
 from fedsparse.modelling.fitting import FitOptions, prepare
-from fedsparse.stacks import DenseStack
+from fedsparse.requests.wire.answer_bytes import encode_answer
+from fedsparse.requests.wire.request_bytes import decode_request
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
 from tests.engines.flower.grids import TARGET, Nodes, answering, site_named
 
@@ -293,8 +294,8 @@ class TestAgreementBeforeTraining:
 
     @pytest.mark.parametrize(
         "changes",
-        [{"rows": 10**400}, {"rows": 8}, {"columns": [{"name": "a", "kind": "number"}]}],
-        ids=["huge", "contradictory", "numbers without numbers"],
+        [{"rows": 10**400}, {"rows": 8}, {"names": ["a"]}, {"numbers": {}}],
+        ids=["huge", "contradictory", "names alone", "numbers without numbers"],
     )
     def test_a_description_that_cannot_be_right_is_no_site(self, changes):
         grid = grid_of(NAMED)

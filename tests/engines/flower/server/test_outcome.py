@@ -4,17 +4,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fedsparse.engines.flower.payloads import Asks, from_bytes
-from fedsparse.engines.flower.server import mailbox
-from fedsparse.engines.flower.server.lock import LOCK, locked
-from fedsparse.engines.flower.server.outcome import train
-from fedsparse.engines.flower.server.training import Training
-from fedsparse.engines.flower.server.transcript import TRANSCRIPT
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, FederationError
-from fedsparse.models import FitSummary
+from fedsparse.federation.payloads import Asks, from_bytes
+from fedsparse.federation.server import mailbox
+from fedsparse.federation.server.lock import LOCK, locked
+from fedsparse.federation.server.outcome import train
+from fedsparse.federation.server.training import Training
+from fedsparse.federation.server.transcript import TRANSCRIPT
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable
+from fedsparse.modelling.summary import FitSummary
 from tests.engines.flower.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")
@@ -41,7 +41,7 @@ def grid_of(names=NAMES, **others):
 
 def training_to(out, **options):
     return Training(
-        **{"sparsity": 2} | options, sites=3, min_sites=2, rounds=6, method="FedIterHT",
+        **{"sparsity": 2, "method": "FedIterHT"} | options, sites=3, min_sites=2, rounds=6,
         step_size=0.05, round_seconds=0.3, longest_wait=1.0, out=str(out), held_out="none",
         stability=0,
     )  # fmt: skip
@@ -158,3 +158,21 @@ def test_a_run_resumed_after_its_last_round_was_learnt_from_all(tmp_path):
     train(grid_of(), training_to(tmp_path))
     train(grid_of(), training_to(tmp_path, resume=True))
     assert "learnt from 3 sites (60 rows)" in (tmp_path / "report.html").read_text()
+
+
+def test_an_option_of_the_beginning_must_be_said_again(tmp_path):
+    train(grid_of(), training_to(tmp_path, l2=0.5))
+    with pytest.raises(
+        CheckpointError, match=r"began with --l2 0\.5 and cannot go on without --l2"
+    ):
+        train(grid_of(), training_to(tmp_path, resume=True))
+
+
+def test_a_method_of_ones_own_trains_over_a_network(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import fedsparse\n\nclass Own(fedsparse.FedIterHT):\n    pass\n"
+    )
+    ours = train(grid_of(), training_to(tmp_path / "ours"))
+    own = train(grid_of(), training_to(tmp_path / "own", method=f"{tmp_path}/mine.py:Own"))
+    assert own.fitted.coefficients.tobytes() == ours.fitted.coefficients.tobytes()
+    assert FitSummary.load(tmp_path / "own" / "fit.json").settings["method"] == "Own of mine.py"

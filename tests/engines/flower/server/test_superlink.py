@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from fedsparse.engines.flower.folder import ServerFolder
-from fedsparse.engines.flower.server.superlink import (
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.server.superlink import (
     Door,
     LocalControl,
     _arguments,

@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 
 import fedsparse as fs
 from fedsparse.cli import app
-from fedsparse.engines.flower.server import mailbox, transcript
-from fedsparse.engines.flower.server.outcome import OUTCOME, train
-from fedsparse.engines.flower.server.replay import replay
-from fedsparse.engines.flower.server.training import Training
-from fedsparse.engines.flower.server.transcript import TRANSCRIPT, Exchange, Transcript
-from fedsparse.engines.flower.sites.policy import Policy
-from fedsparse.engines.flower.sites.site import Site
-from fedsparse.engines.flower.sites.tables import NamedTable
 from fedsparse.errors import CheckpointError, DataError, FederationError
-from fedsparse.models import FitSummary
+from fedsparse.federation.server import mailbox, transcript
+from fedsparse.federation.server.outcome import OUTCOME, train
+from fedsparse.federation.server.replay import replay
+from fedsparse.federation.server.training import Training
+from fedsparse.federation.server.transcript import TRANSCRIPT, Exchange, Transcript
+from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.site import Site
+from fedsparse.federation.sites.site_tables import NamedTable
+from fedsparse.modelling.summary import FitSummary
 from fedsparse.requests import Answers
 from tests.engines.flower.federated_tables import assert_same_analysis
 from tests.engines.flower.grids import TARGET, Nodes, answering

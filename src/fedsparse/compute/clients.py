@@ -1,0 +1,132 @@
+"""What a set of clients can be asked, whatever their storage."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.kernels.plan import Plan
+from fedsparse.compute.stacks import Stack, squared_norm
+from fedsparse.compute.workers import Workers
+from fedsparse.errors import OptionError
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss, coefficient_shape
+from fedsparse.problem.sparsity import ColumnThreshold
+
+
+class Clients(ABC):
+    """Clients' data made ready for compiled loops.
+
+    Every method takes the places of the clients to ask and works on all of them in one call.
+    Coefficients arrive with shape (d,) or (d, c); `by_class` makes them (c, d) for the loops.
+    """
+
+    def __init__(self, data: FederatedData, loss: Loss, workers: Workers) -> None:
+        encoded = loss.encode(data)
+        self.data = data
+        self.loss = loss
+        self.targets = np.column_stack([encoded.values, _mean_one(data)])
+        self.classes = encoded.classes
+        self.shape = coefficient_shape(data.width, encoded.classes, loss)
+        self.workers = workers
+        self._eigenvalues = np.full(len(data), np.nan)  # not worked out yet
+
+    @abstractmethod
+    def local_steps(
+        self,
+        x: FloatArray,
+        snapshot: FloatArray | None,
+        plan: Plan,
+        threshold: ColumnThreshold | None,
+        which: Int64Array,
+        *,
+        with_objective: bool,
+    ) -> tuple[Stack, FloatArray | None]:
+        """K local steps from ``x`` on each client, and f_i(x) if asked for.
+
+        f_i(x) is that of `objectives`, to rounding errors: where a step sees all rows, it comes
+        from the scores of the first one, whose sums may run in another order. Without a step it
+        is NaN.
+        """
+
+    @abstractmethod
+    def mean_losses(self, x: FloatArray, which: Int64Array) -> FloatArray:
+        """Mean loss of each client at ``x``, the ℓ2 term left out."""
+
+    @abstractmethod
+    def mean_gradients(self, x: FloatArray, which: Int64Array) -> Stack:
+        """Mean loss gradient of each client at ``x``, the ℓ2 term left out."""
+
+    @abstractmethod
+    def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
+        """A function of (x, rows) that gives the mean loss gradient over rows of one client."""
+
+    @abstractmethod
+    def power_iteration(self, which: Int64Array) -> FloatArray:
+        """Work out the largest eigenvalue of ZᵀWZ/B of each client, W its row weights."""
+
+    @abstractmethod
+    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian.
+
+        The ℓ2 term is left out of all three. For losses with one score a row.
+        """
+
+    @abstractmethod
+    def scores(self, x: FloatArray, client: int) -> FloatArray:
+        """z·x of every row of a client, for a vector x: one score a row, or that of one class."""
+
+    @abstractmethod
+    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array | None]:
+        """A client's rows on those of some columns that it has, and which these are (None: all)."""
+
+    def targets_of(self, client: int) -> FloatArray:
+        """Target and weight of every row of a client."""
+        return self.targets[self.data.pointer[client] : self.data.pointer[client + 1]]
+
+    def objectives(self, x: FloatArray, which: Int64Array) -> FloatArray:
+        """f_i(x) of each client."""
+        return self.mean_losses(x, which) + self.penalty(x)
+
+    def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
+        """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights; kept once worked out."""
+        missing = which[np.isnan(self._eigenvalues[which])]
+        if missing.size:
+            self._eigenvalues[missing] = self.power_iteration(missing)
+        return self._eigenvalues[which]
+
+    def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+        """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""
+        self.check_one_score()
+        losses, gradients, diagonals = self.mean_slopes(x, which)
+        return losses + self.penalty(x), gradients, diagonals
+
+    def check_one_score(self) -> None:
+        """Refuse second derivatives of a loss that has several scores a row."""
+        if len(self.shape) > 1:
+            raise OptionError(
+                f"the {self.loss.name} loss has no second derivative by a single score"
+            )
+
+    def penalty(self, x: FloatArray) -> float:
+        """The ℓ2 term of f_i(x), the same for all clients."""
+        return 0.5 * self.loss.l2 * squared_norm(x) if self.loss.l2 else 0.0
+
+
+def _mean_one(data: FederatedData) -> FloatArray:
+    """Row weights, on average 1 at every client: a weighted sum over B_i is then a mean."""
+    if data.row_weights is None:
+        return np.ones(data.samples)
+    return data.row_weights / np.repeat(data.masses / data.counts, data.counts)
+
+
+def by_class(x: FloatArray) -> FloatArray:
+    """Coefficients as the compiled loops hold them: one row per class, C-ordered.
+
+    Examples
+    --------
+    >>> by_class(np.zeros(3)).shape, by_class(np.zeros((3, 2))).shape
+    ((1, 3), (2, 3))
+    """
+    return np.ascontiguousarray(x.reshape(1, -1) if x.ndim == 1 else x.T)

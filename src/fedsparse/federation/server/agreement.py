@@ -1,0 +1,118 @@
+"""What the sites' tables have in common, from what they told of them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from fedsparse.errors import FederationError
+from fedsparse.federation.sites.site_tables import Told, Wishes
+from fedsparse.tables import Encoding, NumberedEncoding, Roles
+from fedsparse.tables.agreeing import MINIMUM_ROWS, lacking_targets, negotiate
+from fedsparse.tables.encoding import Impute
+from fedsparse.tables.numbered import negotiate_numbered
+from fedsparse.tables.sentences import Finding, error, joined, nearest
+
+
+class Terms(Wishes):
+    """On which terms tables are put together; more than the sites need to know.
+
+    Examples
+    --------
+    >>> Terms(impute="mean").wishes
+    Wishes(task='auto', drop=(), categories=())
+    """
+
+    keep: tuple[str, ...] = ()
+    impute: Impute = None
+    minimum_rows: Annotated[int, Field(ge=1)] = MINIMUM_ROWS
+
+    @property
+    def wishes(self) -> Wishes:
+        """What is sent to the sites."""
+        return Wishes(task=self.task, drop=self.drop, categories=self.categories)
+
+
+def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
+    """One encoding for all sites, or an error that lists everything that does not match.
+
+    Parameters
+    ----------
+    told
+        In the order of the federation; the first site decides the order of columns.
+    terms
+        What columns are for, and what is to be refused.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from fedsparse.federation.sites.site_tables import NamedTable
+    >>> bari = NamedTable(pl.DataFrame({"age": [61, 47], "dose": [3, 4], "days": [9, 8]}), "days")
+    >>> york = NamedTable(pl.DataFrame({"age": [55, 70], "days": [7, 5]}), "days")
+    >>> told = [bari.describe("bari", Wishes()), york.describe("york", Wishes())]
+    >>> agree(told, Terms(minimum_rows=2, task="regression"))
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.FederationError: the sites' tables do not match: york lacks "dose"; mend them,
+    or leave columns out with --drop
+    """
+    descriptions = [own.description for own in told]
+    numbered = [own.numbered for own in descriptions if own.numbered is not None]
+    if 0 < len(numbered) < len(told):
+        _raise([_mixed(told)])
+    roles = Roles(drop=terms.drop, categories=terms.categories, keep=terms.keep)
+    if numbered:
+        numbers, findings = negotiate_numbered(
+            descriptions, numbered, roles, terms.task, terms.minimum_rows
+        )
+        _raise(findings)
+        return numbers
+    roles = roles.model_copy(update={"target": told[0].target})
+    agreement = negotiate(descriptions, roles, terms.task, terms.impute, terms.minimum_rows)
+    names = [column.name for column in agreement.columns]
+    _raise(
+        [
+            *_target_findings(told),
+            *lacking_targets(descriptions),
+            *_keep_findings(names, terms),
+            *agreement.findings,
+        ]
+    )
+    assert agreement.encoding is not None
+    return agreement.encoding
+
+
+def _raise(findings: Sequence[Finding]) -> None:
+    """Raise all errors at once: mending one site's table after the other takes days."""
+    errors = [finding.sentence for finding in findings if finding.severity == "error"]
+    if errors:
+        raise FederationError("\n".join(errors))
+
+
+def _mixed(told: Sequence[Told]) -> Finding:
+    names = [own.description.site for own in told if own.description.numbered is None]
+    numbers = [own.description.site for own in told if own.description.numbered is not None]
+    return error(
+        f"columns have names at {joined(names)} and numbers at {joined(numbers)}; "
+        "give all sites' files the same format"
+    )
+
+
+def _target_findings(told: Sequence[Told]) -> list[Finding]:
+    sites: dict[str, list[str]] = {}
+    for own in told:
+        sites.setdefault(own.target, []).append(own.description.site)
+    if len(sites) == 1:
+        return []
+    named = [f'"{target}" at {joined(names)}' for target, names in sites.items()]
+    return [error(f"the target is called {joined(named)}; rename the column at some sites")]
+
+
+def _keep_findings(names: Sequence[str], terms: Terms) -> list[Finding]:
+    findings = []
+    for name in terms.keep:
+        if name not in names:
+            near = nearest(name, names)
+            advice = f'did you mean "{near}"?' if near is not None else "leave it out"
+            findings.append(error(f'no site has a column "{name}" (--keep); {advice}'))
+    return findings

@@ -1,0 +1,141 @@
+"""Who is there: the sites describe their tables, before anything is trained."""
+
+import logging
+import time
+
+from pydantic import ValidationError
+
+from fedsparse.errors import FederationError
+from fedsparse.federation.payloads import Described, Hello, Refused, from_bytes, to_bytes
+from fedsparse.federation.server.conduct import Conduct
+from fedsparse.federation.server.mailbox import Failure, Mailbox, pauses
+from fedsparse.federation.sites.site_tables import Told, Wishes
+from fedsparse.requests.wire.vectors import WireError
+from fedsparse.tables.sentences import counted
+
+log = logging.getLogger("fedsparse.federation")
+
+_LONGEST_NAME = 100
+_QUIET_SECONDS = 5.0
+
+
+def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, Told]:
+    """Wait for the sites and have them describe their tables.
+
+    A node that is online and silent is waited for no longer than for an answer in a round.
+
+    Returns
+    -------
+    dict
+        What the sites told, by node, in the order of their names.
+    """
+    began = time.monotonic()
+    call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))), conduct.round_seconds)
+    has_told = False
+    for _ in pauses():
+        call.look()
+        waited = time.monotonic() - began
+        is_settled = not call.silent or waited > conduct.round_seconds
+        if is_settled and len(call.present) + len(call.refusals) >= conduct.sites:
+            break
+        if waited > conduct.longest_wait:
+            break
+        if waited > _QUIET_SECONDS and not has_told:
+            here = f"{len(call.present)} of {counted(conduct.sites, 'site')}"
+            log.info("%s here; waiting for more, at most %.0f s", here, conduct.longest_wait)
+            has_told = True
+    in_order = sorted(call.present.items(), key=lambda entry: entry[1].description.site)
+    _check_names([told.description.site for _, told in in_order])
+    _check_number(call, conduct)
+    return dict(in_order)
+
+
+class _Call:
+    """Who has been greeted and what they said."""
+
+    def __init__(self, mailbox: Mailbox, hello: bytes, patience: float) -> None:
+        self._mailbox = mailbox
+        self._hello = hello
+        self._patience = patience
+        self._greeted: dict[int, float] = {}
+        self.silent: dict[str, int] = {}
+        self.present: dict[int, Told] = {}
+        self.refusals: list[str] = []
+
+    def look(self) -> None:
+        """Greet those who are new or have been silent for long, and hear what others reply."""
+        registered = self._mailbox.nodes()
+        now = time.monotonic()
+        silent = set(self.silent.values())
+        new = [node for node in sorted(registered) if self._is_due(node, node in silent, now)]
+        posted = self._mailbox.post(dict.fromkeys(new, self._hello), "hello")
+        self._greeted |= dict.fromkeys(posted, now)
+        self.silent |= {identity: node for node, identity in posted.items()}
+        for identity, reply in self._mailbox.replies(self.silent).items():
+            node = self.silent.pop(identity)
+            if isinstance(reply, Failure) and reply.is_lost:  # it may have been started anew
+                log.warning("a site did not get the message: %s", reply.reason)
+                self._greeted.pop(node, None)
+                continue
+            if node in self.present:
+                continue  # greeted twice
+            try:
+                self.present[node] = _told(reply, registered.get(node, ""))
+                own = self.present[node].description
+                log.info("%s is here with %d rows", own.site, own.rows)
+            except FederationError as error:
+                log.warning("a site does not take part: %s", error)
+                self.refusals.append(str(error))
+
+    def _is_due(self, node: int, is_silent: bool, now: float) -> bool:
+        greeted = self._greeted.get(node)
+        return greeted is None or (is_silent and now - greeted > self._patience)
+
+
+def _check_number(call: _Call, conduct: Conduct) -> None:
+    sites = sorted(told.description.site for told in call.present.values())
+    there = ", ".join(sites) or "none"
+    count = len(call.present)
+    were = "was" if conduct.sites == 1 else "were"
+    found = f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}"
+    if count > conduct.sites:
+        raise FederationError(
+            f"{found}; say --sites {count}, or stop those that are not meant to take part"
+        )
+    if count < conduct.fewest:
+        said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
+        advice = "see to those that refused" if call.refusals else "start the others"
+        raise FederationError(f"{found}{said}; {advice}, or lower --sites")
+
+
+def _told(reply: bytes | Failure, registered: str) -> Told:
+    """What a site told, if it is the one that its key is registered for."""
+    told = _parsed(reply)
+    name = told.description.site
+    if registered and name != registered:
+        raise FederationError(
+            f"{name!r} has the key of {registered!r}; start it with --name {registered}"
+        )
+    if len(name) > _LONGEST_NAME or told.description.rows == 0:
+        raise FederationError(f"{name[:_LONGEST_NAME]!r} has no rows, or too long a name")
+    return told
+
+
+def _parsed(reply: bytes | Failure) -> Told:
+    if isinstance(reply, Failure):
+        raise FederationError(reply.reason)
+    try:
+        said = from_bytes(reply)
+        if isinstance(said, Refused):
+            raise FederationError(said.reason)
+        if isinstance(said, Described):
+            return Told.model_validate(said.told)
+    except (WireError, ValidationError):
+        pass
+    raise FederationError("its description is malformed; install the same release of fedsparse")
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise FederationError(f"two sites are called {name!r}; give each its own --name")

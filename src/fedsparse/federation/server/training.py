@@ -1,0 +1,80 @@
+"""The settings of a training run, as Flower's run configuration holds them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from fedsparse.federation.server.agreement import Terms
+from fedsparse.federation.server.conduct import Conduct
+from fedsparse.modelling.settings import Flat
+from fedsparse.modelling.specification import FitSpecification
+from fedsparse.tables.inputs import check_roles
+
+_NOT_LEARNT = {"title"}
+"""Settings of a fit that may change when a run goes on."""
+
+
+class Training(FitSpecification, Conduct):
+    """A fit at sites on a network; names in the run configuration are written with hyphens.
+
+    Examples
+    --------
+    >>> training = Training.from_run_config({"sparsity": 20, "sites": 5, "drop": '["name"]'})
+    >>> training.terms().drop, training.conduct().fewest
+    (('name',), 5)
+    """
+
+    data: Annotated[
+        str | None,
+        Field(
+            description="In Flower's simulation, the folder with a table for each site; else sites "
+            "have their own."
+        ),
+    ] = None
+    target: Annotated[
+        str | None, Field(description="In Flower's simulation, the column to predict.")
+    ] = None
+    out: Annotated[
+        str | None, Field(description="Folder for the results; nothing is written without one.")
+    ] = None
+    resume: Annotated[bool, Field(description="Go on from the transcript in the folder.")] = False
+
+    @classmethod
+    def from_run_config(cls, config: Mapping[str, Any]) -> Self:
+        """Read Flower's run configuration; an OptionError names what is wrong."""
+        return cls.from_flat(config)
+
+    def to_run_config(self) -> dict[str, Flat]:
+        """All settings that were given or have a default, as `from_run_config` reads them."""
+        return self.to_flat()
+
+    def what_is_learnt(self) -> dict[str, Flat]:
+        """The settings on which the model depends, and not who waits how long for whom."""
+        learnt = FitSpecification.model_fields.keys() - _NOT_LEARNT
+        return {
+            name: value
+            for name, value in self.to_flat().items()
+            if name.replace("-", "_") in learnt
+        }
+
+    def terms(self) -> Terms:
+        """On which terms the sites' tables are put together."""
+        check_roles(self.roles())
+        return Terms(
+            task=self.task,
+            drop=self.drop,
+            categories=self.category,
+            keep=self.keep,
+            impute=self.impute,
+            minimum_rows=self.minimum_rows,
+        )
+
+    def conduct(self) -> Conduct:
+        """How absent sites are dealt with."""
+        return Conduct(**{name: getattr(self, name) for name in Conduct.model_fields})
+
+    def folder(self) -> Path | None:
+        """Where results go."""
+        return None if self.out is None else Path(self.out)

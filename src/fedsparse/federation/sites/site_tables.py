@@ -1,0 +1,261 @@
+"""A site's table: read where it lies, described without a row, encoded as all sites agreed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from scipy import sparse
+
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.errors import DataError, FederationError, OptionError
+from fedsparse.problem.federated import Features
+from fedsparse.requests.wire.vectors import WireError
+from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
+from fedsparse.tables.cells import Task
+from fedsparse.tables.delimited import typed
+from fedsparse.tables.describing import describe_target
+from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
+from fedsparse.tables.numbered import numbered_features, read_numbered
+from fedsparse.tables.values import number_matrix
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+class Wishes(BaseModel):
+    """What the server asks sites to describe.
+
+    Examples
+    --------
+    >>> Wishes(drop=("name",)).task
+    'auto'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    task: Task = "auto"
+    drop: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+class Told(BaseModel):
+    """All that leaves a site before training."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    description: SiteDescription
+    target: Annotated[str, Field(max_length=1000)]
+    """Name of the column to predict; empty if it has none."""
+
+
+class SiteTable(ABC):
+    """The rows of a site."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Say what is in the table, without a row."""
+
+    @abstractmethod
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
+        """Say what answers under an agreement would speak of.
+
+        A FederationError if that is something the site does not offer.
+        """
+
+    @abstractmethod
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """Columns of numbers whose rows are all the same but for fewer than ``fewest``."""
+
+    @abstractmethod
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """Features, targets and the number of classes, as all sites agreed."""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTable(SiteTable):
+    """A table whose columns have names.
+
+    Attributes
+    ----------
+    frame
+        Its rows.
+    target
+        Name of the column to predict.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = NamedTable(pl.DataFrame({"age": [61, 47], "relapse": [1, 0]}), "relapse")
+    >>> table.describe("Bari", Wishes()).description.columns[0].numbers.total
+    108.0
+    """
+
+    frame: "pl.DataFrame"
+    target: str
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.frame.height
+
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Counts, sums and levels; a FederationError if the server asks for what is not there."""
+        roles = Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
+        missing = role_findings(self.frame.columns, "its table", roles)
+        if missing:
+            raise FederationError(missing[0].sentence)
+        return Told(
+            description=describe(self.frame, site, roles, task=wishes.task), target=self.target
+        )
+
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
+        """As if the agreed columns were all there are."""
+        encoding = _parsed(Encoding, agreed)
+        columns = {column.name: column for column in encoding.columns}
+        offered = set(self.frame.columns) - {self.target}
+        if not columns.keys() <= offered or len(columns) < len(encoding.columns):
+            raise FederationError("the server uses columns that it does not offer")
+        roles = Roles(
+            target=self.target,
+            categories=tuple(name for name, own in columns.items() if own.kind == "category"),
+        )
+        used = self.frame.select([*columns, self.target])
+        description = describe(used, site, roles, task=encoding.task)
+        for own in description.columns:
+            if own.kind not in (columns[own.name].kind, "empty"):
+                raise FederationError(f'it has no {columns[own.name].kind} in column "{own.name}"')
+        return description
+
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """Those of which one value is in most rows, and others in fewer than allowed."""
+        rows = self.rows
+        if not names:
+            return []
+        values = number_matrix(typed(self.frame.select(names)), list(names))
+        ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
+        most = max(rows - fewest, rows // 2)  # a value that more rows have leaves too few others
+        has_common = (ordered[most:] == ordered[: rows - most]).any(axis=0)
+        varies = ordered[0] != ordered[-1]
+        return [name for name, rare in zip(names, has_common & varies, strict=True) if rare]
+
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """Columns of numbers as they are, each level of a category as a column."""
+        encoding = _parsed(Encoding, agreed)
+        if encoding.target != self.target:
+            raise WireError("The agreed target is not that of this site.")
+        where = "this site's table"
+        return (
+            encoding.features(self.frame, where),
+            encoding.targets(self.frame, where),
+            None if encoding.classes is None else len(encoding.classes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedTable(SiteTable):
+    """Rows whose features have numbers: column j holds the feature of number j.
+
+    Attributes
+    ----------
+    features, targets
+        As `read_numbered` gives them.
+    """
+
+    features: sparse.csr_array
+    targets: FloatArray
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.targets.size)
+
+    def describe(self, site: str, wishes: Wishes) -> Told:
+        """Counts, the range of numbers, and labels if the target stands for classes."""
+        import polars as pl
+
+        if wishes.drop or wishes.categories:
+            raise FederationError(
+                "its features have numbers, no names; leave --drop and --category out"
+            )
+        description = SiteDescription(
+            site=site,
+            rows=self.rows,
+            target=describe_target(pl.Series("target", self.targets), wishes.task),
+            numbered=numbered_features(self.features),
+        )
+        return Told(description=description, target="")
+
+    def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
+        """All of it."""
+        return self.describe(site, Wishes(task=_parsed(NumberedEncoding, agreed).task)).description
+
+    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+        """None: such files hold what few rows have, and nothing else."""
+        return []
+
+    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+        """All features of the federation."""
+        encoding = _parsed(NumberedEncoding, agreed)
+        return (
+            encoding.features(self.features),
+            encoding.targets(self.targets),
+            None if encoding.classes is None else len(encoding.classes),
+        )
+
+
+def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> SiteTable:
+    r"""Read a site's file: a table with names, or LIBSVM text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    target
+        Column to predict; None for LIBSVM text.
+    drop
+        Columns that the site does not offer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "bari.csv"
+    >>> _ = path.write_text("age,dose,relapse\n61,0.5,1\n47,0.25,0\n")
+    >>> open_table(path, "relapse").rows
+    2
+    """
+    if are_libsvm([path]):
+        if target is not None or drop:
+            raise OptionError(
+                f"{path} is LIBSVM text, which has its target in front of each row and numbers for "
+                "names; leave --target and --drop out"
+            )
+        return NumberedTable(*read_numbered(path))
+    roles = Roles(target=target, drop=drop)
+    check_roles(roles)
+    frame = read_table(path)
+    missing = role_findings(frame.columns, str(path), roles)
+    if missing:
+        raise DataError(missing[0].sentence)
+    unknown = [name for name in drop if name not in frame.columns]
+    if unknown:
+        raise DataError(f'{path} has no column "{unknown[0]}" (--drop); leave it out')
+    assert target is not None
+    return NamedTable(frame.drop(drop), target)
+
+
+def _parsed(kind: type[_Kind], agreed: dict[str, Any]) -> _Kind:
+    try:
+        return kind.model_validate(agreed)
+    except ValidationError:
+        raise WireError("What was agreed on is malformed.") from None

@@ -1,0 +1,224 @@
+"""From a fit to the model that is saved."""
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray
+from fedsparse.engines.history import Record
+from fedsparse.modelling.analysis import Analysis
+from fedsparse.modelling.fitting import Fitted
+from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.specification import FitSpecification
+from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
+from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables.encoding import EncodedColumn
+from fedsparse.version import __version__
+
+DIVERGED = (
+    "Training diverged, and the model is that of the last round before it did. Leave the step size "
+    "out, so that one is chosen that suits all sites."
+)
+
+
+def build_model(
+    encoding: Encoding | NumberedEncoding,
+    fitted: Fitted,
+    settings: Mapping[str, str],
+    *,
+    fingerprint: str,
+    files: Sequence[str] = (),
+) -> Model:
+    """The features that a fit chose, by name.
+
+    Parameters
+    ----------
+    encoding
+        How tables become arrays.
+    fitted
+        The fit.
+    settings
+        How it was made, in words.
+    fingerprint, files
+        Digests of what it was learnt from.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> from fedsparse.modelling.fitting import FitOptions, fit
+    >>> data = fs.datasets.simulation_1(clients=3, samples=20, width=9, relevant=2)
+    >>> engine = fs.LocalEngine(data, "squared")
+    >>> encoding = NumberedEncoding(first=1, width=9, task="regression")
+    >>> fitted = fs.converse(engine, fit(engine, 2, FitOptions(fs.SquaredError())))
+    >>> len(build_model(encoding, fitted, {}, fingerprint="").features)
+    2
+    """
+    names = encoding.feature_names
+    origins = _origins(encoding.columns) or [(name, None) for name in names]
+    coefficients = fitted.coefficients.reshape(len(names), -1)
+    used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
+    columns = {origins[place][0] for place in used}
+    return Model(
+        task=_task(encoding.classes),
+        target=encoding.target,
+        classes=encoding.classes,
+        intercepts=tuple(fitted.intercept.tolist()),
+        features=tuple(
+            Feature(
+                name=names[place],
+                column=origins[place][0],
+                level=origins[place][1],
+                coefficients=tuple(coefficients[place].tolist()),
+                mean=float(fitted.scaling.mean[place]),
+                scale=float(fitted.scaling.scale[place]),
+            )
+            for place in used
+        ),
+        columns=tuple(
+            column
+            for column in _filling(encoding.columns, fitted.scaling.fill)
+            if column.name in columns
+        ),
+        settings=dict(settings),
+        fingerprint=fingerprint,
+        files=tuple(files),
+        versions=_versions(),
+    )
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where rows came from, for a summary.
+
+    Attributes
+    ----------
+    source
+        Files or sites, in words.
+    sites
+        Who took part.
+    is_networked
+        Whether rows stayed at sites on a network.
+    fingerprint, files
+        Digests of what the model was learnt from.
+    settings
+        More to tell of how it was learnt, in words.
+    notes
+        What a reader should know of the tables, in sentences.
+    """
+
+    source: str
+    sites: tuple[SiteCount, ...]
+    is_networked: bool = False
+    fingerprint: str = ""
+    files: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def summarize(
+    found: Analysis,
+    encoding: Encoding | NumberedEncoding,
+    provenance: Provenance,
+    specification: FitSpecification,
+) -> FitSummary:
+    """All that a report shows, wherever the rows lie.
+
+    Parameters
+    ----------
+    found
+        What the analysis found.
+    encoding
+        How tables became arrays.
+    provenance
+        Where rows came from.
+    specification
+        What was asked for.
+    """
+    settings = {
+        **specification.told(
+            found.options.loss,
+            found.options.algorithm,
+            sparsity=found.sparsity,
+            rounds=found.fitted.result.records[-1].round,
+        ),
+        **provenance.settings,
+    }
+    model = build_model(
+        encoding,
+        found.fitted,
+        settings,
+        fingerprint=provenance.fingerprint,
+        files=provenance.files,
+    )
+    diverged = (DIVERGED,) if found.fitted.result.diverged else ()
+    return FitSummary(
+        title=specification.title or f"What predicts {model.target}",
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        model=model,
+        source=provenance.source,
+        is_networked=provenance.is_networked,
+        sites=provenance.sites,
+        columns=encoding.column_counts,
+        candidates=len(encoding.feature_names),
+        history=history_of(found.fitted.result.records),
+        selection=found.selection,
+        evaluation=found.evaluation,
+        stability=found.stability,
+        exchanges=found.exchanges,
+        settings=model.settings,
+        notes=(*provenance.notes, *found.notes, *diverged),
+    )
+
+
+def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
+    """A run's history as a summary has it.
+
+    Examples
+    --------
+    >>> history_of([])
+    ()
+    """
+    return tuple(
+        RoundRecord(**{name: getattr(record, name) for name in RoundRecord.model_fields})
+        for record in records
+    )
+
+
+def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
+    if classes is None:
+        return "regression"
+    return "binary" if len(classes) == 2 else "multiclass"
+
+
+def _origins(columns: Sequence[EncodedColumn]) -> list[tuple[str, str | None]]:
+    """Column and level of every feature."""
+    origins: list[tuple[str, str | None]] = []
+    for column in columns:
+        levels: Sequence[str | None] = column.levels if column.kind == "category" else (None,)
+        origins += [(column.name, level) for level in levels]
+    return origins
+
+
+def _filling(columns: Sequence[EncodedColumn], fill: FloatArray | None) -> Iterator[EncodedColumn]:
+    """Columns with what stands for their missing values."""
+    begin = 0
+    for column in columns:
+        end = begin + len(column.feature_names)
+        values = None if fill is None else tuple(fill[begin:end].tolist())
+        yield column.model_copy(update={"fill": values})
+        begin = end
+
+
+def _versions() -> dict[str, str]:
+    import scipy
+
+    return {
+        "fedsparse": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }

@@ -1,0 +1,138 @@
+"""The model as a file that a person can read, loaded without executing anything.
+
+``model.json`` says which columns of a table matter and by how much, on their own scale. Scoring
+adds up the features one by one in the order of the file, so it gives the same numbers everywhere.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+from scipy.special import softmax
+
+from fedsparse.arrays import FloatArray
+from fedsparse.errors import DataError
+from fedsparse.modelling.stored import Part, Stored
+from fedsparse.problem.federated import Features
+from fedsparse.tables.encoding import EncodedColumn, encode_features
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Feature(Part):
+    """A column of a table that the model uses, or one level of a column of categories."""
+
+    name: str
+    """Such as ``age`` or ``ward=surgery``."""
+    column: str
+    level: str | None = None
+    """Category that counts as 1, all others as 0; None for a column of numbers."""
+    coefficients: Annotated[tuple[float, ...], Field(min_length=1)]
+    """On the column's own scale; one, or one per class if there are more than two."""
+    mean: float
+    scale: float
+    """Standardization that the model was learnt with."""
+
+
+class Model(Stored):
+    """A sparse linear model of named columns.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> age = Feature(name="age", column="age", coefficients=(0.5,), mean=50.0, scale=9.0)
+    >>> model = Model(
+    ...     task="regression", target="days", intercepts=(1.0,), features=(age,), settings={},
+    ...     columns=(EncodedColumn(name="age", kind="number"),), fingerprint="", versions={})
+    >>> model.predict(pl.DataFrame({"age": [60, 70]}), "bari.csv")["predicted days"].to_list()
+    [31.0, 36.0]
+    """
+
+    format: Literal["fedsparse-model"] = "fedsparse-model"
+    task: Literal["regression", "binary", "multiclass"]
+    target: str
+    classes: tuple[str, ...] | None = None
+    """Labels, as text; with two, the coefficients speak for the second."""
+    intercepts: tuple[float, ...]
+    features: tuple[Feature, ...]
+    columns: tuple[EncodedColumn, ...]
+    """How the columns of a table become features; none for files of numbered features."""
+    settings: dict[str, str]
+    fingerprint: str
+    """SHA-256 of the data that the model was learnt from."""
+    files: tuple[str, ...] = ()
+    """SHA-256 of the files that held them."""
+    versions: dict[str, str]
+
+    def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
+        """The model's features, in its order, of the rows of a table.
+
+        Parameters
+        ----------
+        frame
+            A table with at least the model's columns.
+        where
+            The file, for messages.
+        """
+        if not self.columns and self.features:
+            raise DataError(
+                f"the model was learnt from numbered features, {where} is a table; give a LIBSVM "
+                "file"
+            )
+        encoded = encode_features(frame, self.columns, where)
+        names = [name for column in self.columns for name in column.feature_names]
+        return encoded[:, [names.index(feature.name) for feature in self.features]]
+
+    def features_of_numbered(self, rows: Features, where: str) -> FloatArray:
+        """The model's features, in its order, of rows whose column j holds the feature named j."""
+        if self.columns:
+            raise DataError(
+                f"the model was learnt from a table, {where} has numbered features; give a table "
+                f"with the columns {', '.join(column.name for column in self.columns[:3])}, …"
+            )
+        chosen = np.array([int(feature.name) for feature in self.features], dtype=np.int64)
+        present = chosen < rows.shape[1]  # a file is as wide as its last non-zero
+        values = np.zeros((rows.shape[0], chosen.size))
+        own = rows[:, chosen[present]]
+        values[:, present] = own.toarray() if isinstance(own, sparse.csr_array) else own
+        return values
+
+    def scores(self, features: FloatArray) -> FloatArray:
+        """Intercepts plus coefficients times features: a column per class, or one.
+
+        Feature after feature in the model's order: the sum does not depend on any library.
+        """
+        scores = np.tile(np.array(self.intercepts), (features.shape[0], 1))
+        for place, feature in enumerate(self.features):
+            scores += features[:, place, None] * np.array(feature.coefficients)
+        return scores
+
+    def predict(self, frame: "pl.DataFrame", where: str) -> "pl.DataFrame":
+        """Predictions for the rows of a table; see `predictions`."""
+        return self.predictions(self.features_of(frame, where))
+
+    def predictions(self, features: FloatArray) -> "pl.DataFrame":
+        """The target, and for classes their probabilities, of rows given by `features_of`."""
+        import polars as pl
+
+        scores = self.scores(features)
+        if self.classes is None:
+            return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
+        if self.task == "binary":
+            scores = np.column_stack([np.zeros(scores.shape[0]), scores[:, 0]])
+        probabilities = softmax(scores, axis=1)
+        chosen = [self.classes[place] for place in scores.argmax(axis=1)]
+        columns = {
+            f"probability of {label}": probabilities[:, place]
+            for place, label in enumerate(self.classes)
+        }
+        return pl.DataFrame({f"predicted {self.target}": chosen, **columns})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a model file, or that of a fit's folder, checking that it is unchanged."""
+        file = path / "model.json" if path.is_dir() else path
+        return cls.read(file, "a model; `fedsparse fit` writes them")

@@ -1,0 +1,161 @@
+"""Rows of files as a saved model sees them."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.errors import OptionError
+from fedsparse.modelling.metrics import Judged
+from fedsparse.modelling.model import Model
+from fedsparse.tables.encoding import encode_labels, encode_numbers
+from fedsparse.tables.inputs import ALL_ROWS, Roles, are_libsvm, as_files, read_table, stem_of
+from fedsparse.tables.values import labels
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TARGET = "target"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a file.
+
+    Attributes
+    ----------
+    features
+        The model's features, in its order.
+    frame
+        The table; of a LIBSVM file, its target alone.
+    unused
+        Columns that the model does not use.
+    filled
+        How many missing values of each row were filled with means.
+    is_known
+        Whether the model was learnt from this very file.
+    """
+
+    features: FloatArray
+    frame: "pl.DataFrame"
+    unused: tuple[str, ...]
+    filled: Int64Array
+    is_known: bool
+
+
+def read_rows(model: Model, path: Path) -> Rows:
+    """Read a file of the kind that the model was learnt from.
+
+    Parameters
+    ----------
+    model
+        Says which columns are needed.
+    path
+        A table, or a LIBSVM file.
+    """
+    if are_libsvm([path]):
+        return _read_libsvm(model, path)
+    frame = read_table(path)
+    features = model.features_of(frame, path.name)
+    used = {model.target, *(column.name for column in model.columns)}
+    return Rows(
+        features,
+        frame,
+        tuple(name for name in frame.columns if name not in used),
+        _filled(model, frame),
+        file_digest(path) in model.files,
+    )
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty.csv"
+    >>> _ = path.write_bytes(b"")
+    >>> file_digest(path)[:8]
+    'e3b0c442'
+    """
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sums_by_site(
+    model: Model, paths: Sequence[Path], site: str | None, on_note: Callable[[str], None]
+) -> dict[str, Judged]:
+    """How predictions compare with the targets of files, site by site.
+
+    Parameters
+    ----------
+    model
+        That predicts.
+    paths
+        One file, or one per site.
+    site
+        Column of a single file that names the sites.
+    on_note
+        Called with what a reader should know.
+    """
+    files = as_files(paths, Roles(site=site))
+    if site is not None and are_libsvm(files):
+        raise OptionError(f'--site "{site}" is for tables; give one LIBSVM file per site')
+    sums: dict[str, Judged] = {}
+    for path in files:
+        rows = read_rows(model, path)
+        if rows.is_known:
+            on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
+        targets = _targets(model, rows.frame, path.name)
+        scores = model.scores(rows.features)
+        whole = ALL_ROWS if len(files) == 1 else stem_of(path)
+        for name, own in _sites(rows.frame, site, whole, path.name).items():
+            sums[name] = _sums(model, targets[own], scores[own])
+    return sums
+
+
+def _read_libsvm(model: Model, path: Path) -> Rows:
+    import polars as pl
+
+    from fedsparse.tables.svmlight import load_svmlight
+
+    # Counted from 0, a feature's column is its number in the file.
+    features, targets = load_svmlight(path, zero_based=True)
+    frame = pl.DataFrame({_TARGET: targets})
+    own = model.features_of_numbered(features, path.name)
+    nothing = np.zeros(own.shape[0], dtype=np.int64)
+    return Rows(own, frame, (), nothing, file_digest(path) in model.files)
+
+
+def _filled(model: Model, frame: "pl.DataFrame") -> Int64Array:
+    """Missing values of the model's columns, row by row."""
+    counts = np.zeros(frame.height, dtype=np.int64)
+    for column in model.columns:
+        counts += labels(frame.get_column(column.name)).is_null().to_numpy()
+    return counts
+
+
+def _targets(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:
+    if model.classes is None:
+        return encode_numbers(frame, model.target, where)
+    return encode_labels(frame, model.target, model.classes, where)
+
+
+def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> dict[str, AnyArray]:
+    """Places of the rows of every site."""
+    if site is None:
+        return {whole: np.arange(frame.height)}
+    names = []
+    if site in frame:
+        names = sorted(labels(frame.get_column(site)).drop_nulls().unique().to_list())
+    codes = encode_labels(frame, site, tuple(names), where)
+    return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
+
+
+def _sums(model: Model, targets: AnyArray, scores: FloatArray) -> Judged:
+    own = scores if model.task == "multiclass" else scores[:, 0]
+    return Judged.of(targets, own, is_numbers=model.classes is None)

@@ -1,0 +1,161 @@
+"""How a model came about: everything that a report shows, in one file."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from fedsparse.modelling.model import Model
+from fedsparse.modelling.stored import Part, Stored
+
+
+class SiteCount(Part):
+    """A site, and how many rows it has."""
+
+    name: str
+    rows: int
+    classes: dict[str, int] | None = None
+    """Rows of each class; None for regression."""
+    bytes_down: int | None = None
+    bytes_up: int | None = None
+    """Content of the messages to and from a site on a network."""
+    socket_down: int | None = None
+    socket_up: int | None = None
+    """What crossed the site's sockets, by its own count."""
+    took_part: str | None = None
+    """To which end it did, in words, if it was on a network."""
+    has_counted: bool = True
+    """Whether the model learnt anything from its rows."""
+
+
+class RoundRecord(Part):
+    """A line of a run's history; counts and bytes run from the start."""
+
+    round: int
+    objective: float
+    nonzeros: int
+    bytes_down: int
+    bytes_up: int
+    seconds: float
+    absent: int = 0
+    """Answers that did not come."""
+
+
+class SelectionPoint(Part):
+    """How good a model with τ features is."""
+
+    sparsity: int
+    score: float
+    """Held-out loss for cross-validation, the criterion for EBIC; lower is better."""
+    standard_error: float | None = None
+
+
+class Selection(Part):
+    """How τ was chosen."""
+
+    method: Literal["cv", "ebic"]
+    measure: str
+    """What the score is, in words, such as ``held-out log-loss per row``."""
+    points: tuple[SelectionPoint, ...]
+    best: int
+    """τ of the lowest score."""
+    chosen: int
+    """τ that was taken: the smallest within one standard error of the best, for ``cv``."""
+    rounds: int
+    """Exchanges of messages that it took, the folds sharing them."""
+    bytes_down: int
+    bytes_up: int
+
+
+Method = Literal["federated", "alone", "pooled"]
+"""All sites together without sharing rows; each site by itself; all rows in one place."""
+
+
+class Score(Part):
+    """Metrics of one way of learning on the held-out rows of one site, or of all."""
+
+    method: Method
+    site: str | None
+    """None: all sites together."""
+    rows: int
+    metrics: dict[str, float | None]
+    """By name; None where it cannot be worked out, such as AUC with one class."""
+
+
+class Confusion(Part):
+    """Held-out rows by true class (rows) and predicted class (columns), of the federated model."""
+
+    classes: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+class Evaluation(Part):
+    """Metrics on rows that the models had not seen."""
+
+    folds: int
+    held_out: str
+    """Which rows, in words."""
+    scores: tuple[Score, ...]
+    confusion: Confusion | None = None
+    rounds: int = 0
+    """Exchanges of messages that it took, the folds sharing them."""
+
+
+class FeatureStability(Part):
+    """How often a feature is chosen."""
+
+    feature: str
+    frequency: Annotated[float, Field(ge=0, le=1)]
+    """Share of the half-samples in which it is chosen."""
+    without_a_site: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the fits that leave one site out in which it is chosen; None with one site."""
+
+
+class Stability(Part):
+    """Stability selection: the model found again on half of the rows of every site, many times."""
+
+    subsamples: int
+    sparsity: int
+    threshold: float
+    """Features chosen at least this often are called stable."""
+    expected_false: float
+    """Bound on the expected number of wrongly stable features, under the method's assumptions."""
+    features: tuple[FeatureStability, ...]
+    """Chosen at least once, most frequent first."""
+    rounds: int
+
+
+class FitSummary(Stored):
+    """All that a report shows of a fit.
+
+    Saved beside the model as ``fit.json``, so that the report can be made again.
+    """
+
+    format: Literal["fedsparse-fit"] = "fedsparse-fit"
+    title: str
+    created: str
+    """Date and time, ISO 8601."""
+    model: Model
+    source: str
+    """File or files, as given."""
+    is_networked: bool = False
+    """Whether rows stayed at sites on a network; else all were in one place, as if they had."""
+    sites: tuple[SiteCount, ...]
+    columns: dict[str, int]
+    """How many columns there are of each kind, such as ``{"number": 7129}``."""
+    candidates: int
+    """d: features to choose from, after categories became columns."""
+    history: tuple[RoundRecord, ...]
+    selection: Selection | None = None
+    evaluation: Evaluation | None = None
+    stability: Stability | None = None
+    exchanges: int = 0
+    """Messages to every site and back that all of it took."""
+    settings: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """Warnings a reader should know of."""
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a summary that a fit wrote."""
+        return cls.read(path, "the summary of a fit; `fedsparse fit` writes fit.json")

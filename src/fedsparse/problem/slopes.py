@@ -1,0 +1,139 @@
+"""The losses as the compiled loops see them: from scores z·x to values and derivatives."""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray
+from fedsparse.compiling import compiled
+
+SQUARED: Final = 0
+LOGISTIC: Final = 1
+SOFTMAX: Final = 2
+
+
+@compiled
+def to_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> None:
+    """Replace one row's scores by the derivative of its weighted loss with respect to them.
+
+    ``targets`` holds the target and the weight of every row.
+    """
+    target, weight = targets[row, 0], targets[row, 1]
+    if loss == SQUARED:
+        scores[0] = 2.0 * (scores[0] - target)
+    elif loss == LOGISTIC:
+        scores[0] = 1.0 / (1.0 + math.exp(-scores[0])) - target
+    else:
+        _to_probabilities(scores)
+        scores[int(target)] -= 1.0
+    for label in range(scores.size):
+        scores[label] *= weight
+
+
+@compiled
+def _to_probabilities(scores: FloatArray) -> None:
+    highest = scores.max()
+    total = 0.0
+    for label in range(scores.size):
+        scores[label] = math.exp(scores[label] - highest)
+        total += scores[label]
+    for label in range(scores.size):
+        scores[label] /= total
+
+
+@compiled
+def to_mean_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> None:
+    """`to_slopes` for scores laid out (classes, rows), divided by the number of rows.
+
+    Columns of ``scores`` beyond the last row are padding and become zero; ``row`` is room for one
+    row's scores.
+    """
+    count = targets.shape[0]
+    if loss == SQUARED:
+        for position in range(count):
+            slope = 2.0 * (scores[0, position] - targets[position, 0])
+            scores[0, position] = slope * targets[position, 1] / count
+    else:
+        for position in range(count):
+            for label in range(row.size):
+                row[label] = scores[label, position]
+            to_slopes(loss, row, targets, position)
+            for label in range(row.size):
+                scores[label, position] = row[label] / count
+    scores[:, count:] = 0.0
+
+
+@compiled
+def second_derivatives(loss: int, scores: FloatArray) -> FloatArray:
+    """Second derivative of each row's loss with respect to its one score."""
+    derivatives = np.empty_like(scores)
+    for row in range(scores.size):
+        derivatives[row] = _second_derivative(loss, scores[row])
+    return derivatives
+
+
+@compiled
+def curvature_of_row(loss: int, score: float, targets: FloatArray, row: int) -> float:
+    """Second derivative of one row's weighted loss with respect to its one score."""
+    return targets[row, 1] * _second_derivative(loss, score)
+
+
+@compiled
+def _second_derivative(loss: int, score: float) -> float:
+    if loss == SQUARED:
+        return 2.0
+    # p (1 − p), written so that it neither overflows nor cancels
+    tail = math.exp(-abs(score))
+    return tail / (1.0 + tail) ** 2
+
+
+@compiled
+def mean_derivatives(
+    loss: int, scores: FloatArray, targets: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Mean weighted loss at scores, one a row, and its first and second derivative by each."""
+    count = scores.size
+    slopes, curvatures = np.empty((count, 1)), np.empty(count)
+    total = 0.0
+    for row in range(count):
+        slopes[row, 0] = scores[row]
+        total += loss_of_row(loss, slopes[row], targets, row)
+        curvatures[row] = curvature_of_row(loss, scores[row], targets, row) / count
+        to_slopes(loss, slopes[row], targets, row)
+    return total / count, slopes[:, 0] / count, curvatures
+
+
+@compiled
+def mean_loss(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> float:
+    """Mean weighted loss at scores laid out (classes, rows), padding left out.
+
+    ``row`` is room for one row's scores.
+    """
+    total = 0.0
+    for position in range(targets.shape[0]):
+        for label in range(row.size):
+            row[label] = scores[label, position]
+        total += loss_of_row(loss, row, targets, position)
+    return total / targets.shape[0]
+
+
+@compiled
+def loss_of_row(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> float:
+    """One row's weighted loss at the given scores."""
+    return targets[row, 1] * _loss_at(loss, scores, targets[row, 0])
+
+
+@compiled
+def _loss_at(loss: int, scores: FloatArray, target: float) -> float:
+    if loss == SQUARED:
+        return (target - scores[0]) ** 2
+    if loss == LOGISTIC:
+        # log(1 + e^u) - y u without overflow
+        score = scores[0]
+        return math.log1p(math.exp(-abs(score))) + max(score, 0.0) - target * score
+    highest = scores.max()
+    total = 0.0
+    for label in range(scores.size):
+        total += math.exp(scores[label] - highest)
+    return math.log(total) + highest - scores[int(target)]

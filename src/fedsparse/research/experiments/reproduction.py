@@ -1,0 +1,101 @@
+"""Reproduce experiments: run what is not on disk yet, judge the claims, write the tables."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+import polars as pl
+
+from fedsparse.files import ready_folder, write_atomically
+from fedsparse.research.experiments.claims import claims_table, scaling_claims
+from fedsparse.research.experiments.experiment_settings import NAMES, check_name
+from fedsparse.research.experiments.experiment_tables import Tables
+from fedsparse.research.experiments.problems import load_experiment
+from fedsparse.research.experiments.runner import Doing, Runner
+from fedsparse.research.experiments.store import Store, as_parquet
+from fedsparse.research.theory.scaling_study import measure_scaling, scaling_slopes
+from fedsparse.version import __version__
+
+ALL = "all"
+"""Stands for every experiment, and for the check of the corollaries' rates."""
+
+
+def names_of(name: str) -> list[str]:
+    """Experiments that a name of the command line stands for.
+
+    Examples
+    --------
+    >>> names_of("all")
+    ['simulation-1', 'simulation-2', 'e2006', 'rcv1', 'mnist']
+    """
+    if name == ALL:
+        return list(NAMES)
+    if not name.endswith(".toml"):
+        check_name(name, (*NAMES, ALL))
+    return [name]
+
+
+def reproduce(
+    names: Sequence[str],
+    store: Store,
+    watch: Callable[[Doing], None],
+    *,
+    quick: bool = False,
+    scaling: bool = False,
+) -> Tables:
+    """Work out the tables of experiments; what the store holds is not run again.
+
+    Parameters
+    ----------
+    names
+        Experiments by name or by path of their TOML files.
+    store
+        Where finished work lies.
+    watch
+        Called before every piece of work.
+    quick
+        The small version of every experiment.
+    scaling
+        Measure, too, how errors of FedIter-HT change with the size of the problem.
+    """
+    experiments = [load_experiment(name, quick=quick) for name in names]
+    for experiment in experiments:
+        _ = experiment.table  # what is missing is told before an hour of work, not after
+    found = [Runner(experiment, store, watch).finish() for experiment in experiments]
+    claims = [
+        claims_table(experiment.settings, tables.results, tables.facts)
+        for experiment, tables in zip(experiments, found, strict=True)
+    ]
+    measured, slopes = _scaling(store, watch, quick) if scaling else (pl.DataFrame(),) * 2
+    return Tables(
+        results=pl.concat([tables.results for tables in found]),
+        experiments=pl.concat([tables.facts for tables in found]),
+        clusters=_joined([tables.clusters for tables in found]),
+        claims=pl.concat([*claims, scaling_claims(slopes)]),
+        scaling=measured,
+        slopes=slopes,
+    )
+
+
+def save_tables(tables: Tables, folder: Path) -> None:
+    """Write a Parquet file per table, and the claims as CSV, too."""
+    ready_folder(folder)
+    for field in fields(tables):
+        table: pl.DataFrame = getattr(tables, field.name)
+        if table.height:
+            write_atomically(folder / f"{field.name}.parquet", as_parquet(table))
+    write_atomically(folder / "claims.csv", tables.claims.write_csv().encode())
+
+
+def _scaling(
+    store: Store, watch: Callable[[Doing], None], quick: bool
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    watch(Doing("scaling", "errors on growing problems", 0, 1))
+    configuration = {"fedsparse": __version__, "quick": quick}
+    measured = store.recall("scaling", configuration, lambda: measure_scaling(quick=quick))
+    return measured, scaling_slopes(measured)
+
+
+def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    filled = [table for table in tables if table.height]
+    return pl.concat(filled) if filled else pl.DataFrame()

@@ -1,0 +1,59 @@
+"""Judging on held-out rows: who is judged on what."""
+
+import numpy as np
+import pytest
+
+import fedsparse as fs
+from fedsparse.modelling.fitting import FitOptions
+from fedsparse.modelling.judging import evaluate_held_out, given
+
+
+def hold(data, choose, options, **how):
+    engine = fs.LocalEngine(data, options.loss, 1)
+    return fs.converse(engine, evaluate_held_out(engine, choose, options, **how))
+
+
+def labs(by_class=False):
+    random = np.random.default_rng(0)
+    Z = random.standard_normal((90, 15))
+    y = Z[:, 2] - Z[:, 5] + 0.3 * random.standard_normal(90)
+    targets = (y > 0).astype(np.int64) if by_class else y
+    return fs.FederatedData.from_table(Z, targets, np.repeat(["a", "b", "c"], [60, 24, 6]))
+
+
+def test_every_row_is_held_out_once_for_every_method():
+    found = hold(labs(), given(2), FitOptions(fs.SquaredError()))
+    rows = {(score.method, score.site): score.rows for score in found.scores}
+    for method in ("federated", "alone", "pooled"):
+        assert rows[method, None] == 90
+        assert [rows[method, site] for site in "abc"] == [60, 24, 6]
+
+
+def test_small_sites_gain_by_joining():
+    found = hold(
+        labs(by_class=True), given(2), FitOptions(fs.Logistic(l2=0.04)), labels=("no", "yes")
+    )
+    accuracy = {(s.method, s.site): s.metrics["accuracy"] for s in found.scores}
+    assert accuracy["federated", None] >= accuracy["alone", None]
+    assert accuracy["federated", None] == pytest.approx(accuracy["pooled", None], abs=0.03)
+    assert found.confusion.classes == ("no", "yes")
+    assert sum(map(sum, found.confusion.counts)) == 90
+
+
+def test_choosing_the_number_of_features_sees_training_rows_only():
+    seen = []
+
+    def choose(training, prepared):
+        (told,) = yield (training.ask(fs.ColumnSums()),)
+        seen.append((prepared.rows, int(told.total("rows"))))
+        return 2
+
+    hold(labs(), choose, FitOptions(fs.SquaredError()), folds=3)
+    assert all(rows == told for rows, told in seen)
+    assert sum(rows for rows, _ in seen) == 2 * 90
+
+
+def test_one_fold_is_enough_for_large_data():
+    found = hold(labs(), given(2), FitOptions(fs.SquaredError()), only_first=True)
+    assert found.scores[0].rows == 17
+    assert found.held_out == "a random fifth of every site's rows"
