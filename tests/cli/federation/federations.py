@@ -23,7 +23,7 @@ from tests.engines.flower.federated_tables import judged
 TARGET = "outcome"
 SECONDS = 600
 """Longest that a test waits for anything."""
-POLL = 0.1
+POLL = 0.2
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -79,12 +79,12 @@ def without_seconds(history):
     return [record.model_copy(update={"seconds": 0.0}) for record in history]
 
 
-def _session_of(place):
-    """The session of a process by its folder in /proc; None if it has just ended."""
+def _command_of(place):
+    """The command line of a process by its folder in /proc; nothing if it has ended."""
     try:
-        return int((place / "stat").read_text().rpartition(")")[2].split()[3])
+        return (place / "cmdline").read_bytes().split(b"\0")
     except OSError:
-        return None
+        return []
 
 
 class Federation:
@@ -136,15 +136,18 @@ class Federation:
         os.kill(self._pid_of_serverapp(), signal.SIGKILL)
 
     def _pid_of_serverapp(self):
-        """Of all processes in the server's session, that of Flower's ServerApp."""
+        """Of Flower's ServerApp that talks to this server."""
         (found,) = (
             int(place.name)
             for place in Path("/proc").iterdir()
-            if place.name.isdigit()
-            and _session_of(place) == self.pid("server")
-            and b"flwr-serverapp" in (place / "cmdline").read_bytes()
+            if place.name.isdigit() and self._is_serverapp(_command_of(place))
         )
         return found
+
+    def _is_serverapp(self, command):
+        return any(b"flwr-serverapp" in part for part in command) and any(
+            part.endswith(f":{self.port}".encode()) for part in command
+        )
 
     def log(self, name):
         return (self.root / f"{name}.log").read_text()

@@ -136,54 +136,48 @@ def replayed(run):
     return done.stdout
 
 
-class TestKilled:
-    """Whatever is killed, whenever: resumed, the run ends in the same bits."""
+@pytest.fixture
+def killed(server):
+    """Five sites with numbers, one of which the test kills and starts again."""
+    folder = server.root / "killed"
+    folder.mkdir()
+    server.tables = [
+        write_numbers(folder / f"{name}.libsvm", place) for place, name in enumerate(SITES)
+    ]
+    for table in server.tables:
+        server.start_site(table.stem, table)
+    yield server
+    for name in SITES:
+        server.programs.end(name)
 
-    @pytest.fixture(scope="class")
-    def killed(self, server):
-        """Five sites with numbers, one of them killed and started again by the test."""
-        folder = server.root / "killed"
-        folder.mkdir()
-        server.tables = [
-            write_numbers(folder / f"{name}.libsvm", place) for place, name in enumerate(SITES)
-        ]
-        for table in server.tables:
-            server.start_site(table.stem, table)
-        yield server
-        for name in SITES:
-            server.programs.end(name)
 
-    def test_everything_in_turn_until_the_run_ends(self, killed):
-        draw = random.Random(12)
-        run = self.start(killed)
-        for victim in ("train", "server", "cork", "serverapp"):
-            run.until_answers(draw.randint(1, 4))
-            if victim == "train":
-                run.kill()
-            elif victim == "cork":
-                killed.kill("cork")
-                killed.start_site("cork", killed.tables[2])
-                continue
-            elif victim == "server":
-                killed.kill("server")
-                assert run.finish() == 2, run.text
-                killed.start_server()
-            else:
-                killed.kill_serverapp()
-                assert run.finish() == 2, run.text
-            run = self.start(killed, resume=(killed.root / "killed/trained" / TRANSCRIPT).exists())
-        assert run.finish() == 0, run.text
-        expected = fitted_in_one_place(killed.tables, killed.root / "killed/fitted", **KILLED)
-        assert_same_fit(run.summary, expected)
-        assert replayed(run)
+def start_or_resume(federation):
+    """Begin a run, or go on with it if it got as far as a transcript."""
+    out = "killed/trained"
+    more = {"resume": True} if (federation.root / out / TRANSCRIPT).exists() else {}
+    return federation.train(sites=5, out=out, if_absent="wait", round_seconds=10, **KILLED, **more)
 
-    def start(self, federation, **more):
-        more = {name: value for name, value in more.items() if value}
-        return federation.train(
-            sites=5,
-            out="killed/trained",
-            if_absent="wait",
-            round_seconds=10,
-            **KILLED,
-            **more,
-        )
+
+def test_whatever_is_killed_whenever_the_run_ends_in_the_same_bits(killed):
+    draw = random.Random(12)
+    run = start_or_resume(killed)
+    for victim in ("train", "server", "cork", "serverapp"):
+        run.until_answers(draw.randint(1, 6))
+        if victim == "cork":  # it comes back by itself, and is waited for
+            killed.kill("cork")
+            killed.start_site("cork", killed.tables[2])
+            continue
+        if victim == "train":
+            run.kill()
+        elif victim == "server":
+            killed.kill("server")
+            assert run.finish() == 2, run.text
+            killed.start_server()
+        else:
+            killed.kill_serverapp()
+            assert run.finish() == 2, run.text
+        run = start_or_resume(killed)
+    assert run.finish() == 0, run.text
+    expected = fitted_in_one_place(killed.tables, killed.root / "killed/fitted", **KILLED)
+    assert_same_fit(run.summary, expected)
+    assert replayed(run)
