@@ -9,22 +9,21 @@ import time
 from pathlib import Path
 
 import numpy as np
-from fedsparse.fitting import fit_model, prepare
 from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
 
+from fedsparse.cli import app
 from fedsparse.federation.demonstration import Programs, free_port, wait_for_port
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
-from fedsparse.modelling.building import build_model
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.summary import FitSummary
-from fedsparse.problem.federated import FederatedData
-from fedsparse.tables import Roles, load_tables
+from tests.federation.federated_tables import judged
 
 TARGET = "outcome"
-SECONDS = 240
+SECONDS = 600
 """Longest that a test waits for anything."""
-POLL = 0.1
+POLL = 0.2
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -41,13 +40,22 @@ def write_table(path, rows, targets, columns=None):
     return path
 
 
-def fitted_alone(tables, sparsity, options, impute=None):
-    """The run and the model of one process on the same files."""
-    roles = Roles(target=None if tables[0].suffix == ".libsvm" else TARGET)
-    loaded = load_tables(tables, roles, impute=impute)
-    data = FederatedData.from_table(loaded.features, loaded.targets, loaded.sites)
-    fitted = fit_model(prepare(data, options), sparsity, options)
-    return fitted.result, build_model(loaded.encoding, fitted, {}, fingerprint="")
+def fitted_in_one_place(tables, out, **options):
+    """What ``fedsparse fit`` finds on the same files with the same options."""
+    target = [] if tables[0].suffix == ".libsvm" else ["--target", TARGET]
+    command = ["fit", *map(str, tables), *target, "--out", str(out), *flags_of(options)]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return FitSummary.load(out / "fit.json")
+
+
+def flags_of(options):
+    """Options of a command line."""
+    flags = []
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        flags += [option] if value is True else [option, str(value)]
+    return flags
 
 
 def assert_same_model(model, expected):
@@ -55,6 +63,28 @@ def assert_same_model(model, expected):
     assert model.features == expected.features
     assert model.intercepts == expected.intercepts
     assert model.columns == expected.columns
+
+
+def assert_same_fit(summary, expected):
+    """All that was found is the same, bit for bit, but for rows pooled in one place."""
+    assert_same_model(summary.model, expected.model)
+    assert summary.selection == expected.selection
+    assert summary.stability == expected.stability
+    assert judged(summary.evaluation) == judged(expected.evaluation)
+    assert without_seconds(summary.history) == without_seconds(expected.history)
+    assert summary.candidates == expected.candidates
+
+
+def without_seconds(history):
+    return [record.model_copy(update={"seconds": 0.0}) for record in history]
+
+
+def _command_of(place):
+    """The command line of a process by its folder in /proc; nothing if it has ended."""
+    try:
+        return (place / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 class Federation:
@@ -101,6 +131,24 @@ class Federation:
         if number == signal.SIGKILL:
             self.programs.running.pop(name).wait()
 
+    def kill_serverapp(self):
+        """End the process that trains, and not the server that started it."""
+        os.kill(self._pid_of_serverapp(), signal.SIGKILL)
+
+    def _pid_of_serverapp(self):
+        """Of Flower's ServerApp that talks to this server."""
+        (found,) = (
+            int(place.name)
+            for place in Path("/proc").iterdir()
+            if place.name.isdigit() and self._is_serverapp(_command_of(place))
+        )
+        return found
+
+    def _is_serverapp(self, command):
+        return any(b"flwr-serverapp" in part for part in command) and any(
+            part.endswith(f":{self.port}".encode()) for part in command
+        )
+
     def log(self, name):
         return (self.root / f"{name}.log").read_text()
 
@@ -121,10 +169,7 @@ class Run:
 
     def __init__(self, federation, options):
         self.out = federation.root / options.pop("out", "trained")
-        flags = ["--insecure"] if federation.insecure else []
-        for name, value in options.items():
-            option = f"--{name.replace('_', '-')}"
-            flags += [option] if value is True else [option, str(value)]
+        flags = [*(["--insecure"] if federation.insecure else []), *flags_of(options)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fedsparse", "federation", "train", federation.folder.root,
              "--port", str(federation.port), "--out", self.out, *flags],
@@ -144,6 +189,16 @@ class Run:
             if part in line:
                 return line
         raise AssertionError(f"{part!r} never came:\n{''.join(self.lines)}")
+
+    def until_answers(self, count):
+        """Read on until so many more questions are answered."""
+        for _ in range(count):
+            self.until("sites answered in")
+
+    def kill(self):
+        """End the command at once; the run goes on."""
+        self.process.kill()
+        self.finish()
 
     def finish(self):
         """Read to the end; gives the exit code."""

@@ -28,14 +28,17 @@ class PoisonedSite(Site):
         self._count = 0
 
     def reply(self, message, run, crossed=None):
-        said = super().reply(message, run, crossed)
+        said = from_bytes(super().reply(message, run, crossed))
         self._count += 1
-        is_answer = isinstance(from_bytes(said), Answered)
-        if not is_answer or self._count <= HEALTHY_ANSWERS:
-            return said
+        if not isinstance(said, Answered) or self._count <= HEALTHY_ANSWERS:
+            return to_bytes(said)
         width = self._table.frame.width  # the target's place is taken by the intercept
-        poison = {"x": DenseStack(np.full((1, width), np.nan), (width,))}
-        return to_bytes(Answered(encode_answer(poison)))
+        poison = {
+            "x": DenseStack(np.full((1, width), np.nan), (width,)),
+            "objective": np.array([np.nan]),
+        }
+        rows = float(self._table.rows)
+        return to_bytes(Answered(((encode_answer(poison), rows),) * len(said.answers)))
 
 
 def main():

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fedsparse.fitting import FitOptions, loss_for
 
-import fedsparse as fs
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
 from tests.cli.federation.federations import (
     TARGET,
     Federation,
-    assert_same_model,
-    fitted_alone,
+    assert_same_fit,
+    fitted_in_one_place,
     write_table,
 )
 
@@ -27,6 +25,10 @@ TAU = 3
 GOOD = ("aachen", "bari")
 ODD = ("hanging", "killed", "mismatched", "poisoned")
 ROOT = Path(__file__).parents[3]
+FIT = {
+    "sparsity": TAU, "held_out": "none", "stability": 0, "rounds": 8, "method": "FedIterHT",
+    "step_size": 0.02,
+}  # fmt: skip
 
 
 def rows_of(seed, width=8, count=12):
@@ -62,22 +64,22 @@ def add(federation):
 
 
 def start(federation, **options):
-    options = {
-        "sparsity": TAU, "sites": 3, "rounds": 40, "method": "FedIterHT", "step_size": 0.02,
-        "evaluate_every": 1, "round_seconds": 4.0, "min_sites": 2, "longest_wait": 60,
-        "out": "trained", "overwrite": True,
-    } | options  # fmt: skip
+    usual = {
+        "sites": 3, "round_seconds": 4.0, "min_sites": 2, "longest_wait": 60, "out": "trained",
+        "overwrite": True,
+    }  # fmt: skip
+    options = FIT | usual | options
     return federation.train(**options)
 
 
 def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
     add("killed")
-    run = start(federation, rounds=8)
-    run.until("round 2 of at most 8")
+    run = start(federation)
+    run.until_answers(4)
     federation.kill("killed")
     assert run.finish() == 0, run.text
     assert "killed is absent: no answer within 4 s" in run.text
-    assert "round 8 of at most 8" in run.text
+    assert run.summary.history[-1].round == 8
     ends = [site.took_part for site in run.summary.sites]
     assert ends[:2] == ["to the end", "to the end"]
     assert re.fullmatch(r"absent at the end, \d answers? missing", ends[2])
@@ -85,8 +87,8 @@ def test_a_site_killed_mid_run_is_noted_and_the_run_goes_on(federation, add):
 
 def test_a_site_that_hangs_is_left_out_and_comes_back(federation, add):
     add("hanging")
-    run = start(federation)
-    run.until("round 2 of at most 40")
+    run = start(federation, rounds=40)
+    run.until_answers(4)
     federation.kill("hanging", signal.SIGSTOP)
     run.until("hanging is absent: no answer within 4 s")
     federation.kill("hanging", signal.SIGCONT)
@@ -108,13 +110,13 @@ def test_a_site_that_sends_nan_is_excluded_by_name(federation):
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        run = start(federation, rounds=8)
+        run = start(federation)
         assert run.finish() == 0, run.text
     finally:
         process.terminate()
         process.wait()
     assert "poisoned takes no further part: its answer" in run.text
-    assert "round 8 of at most 8" in run.text
+    assert run.summary.history[-1].round == 8
     assert run.summary.sites[2].took_part.startswith("excluded: its answer")
     assert all(np.isfinite(feature.coefficients).all() for feature in run.model.features)
 
@@ -128,7 +130,7 @@ def test_columns_that_do_not_match_are_listed_before_any_round(federation, add):
         'fedsparse: the sites\' tables do not match: mismatched lacks "gene 7"; only mismatched '
         'has "gnee 7"; mend them, or leave columns out with --drop\n'
     )
-    assert "round 0" not in run.text
+    assert "sites answered" not in run.text
 
 
 def site_alone(federation, keys, name, *more):
@@ -164,17 +166,34 @@ def test_a_server_that_another_authority_vouches_for_is_refused(federation, tmp_
 
 
 def test_a_killed_server_is_resumed_to_the_model_of_an_uninterrupted_run(federation):
-    run = start(federation, sites=2, rounds=8, out="resumed")
-    run.until("round 3 of at most 8")
+    run = start(federation, sites=2, out="resumed")
+    run.until_answers(5)
     federation.kill("server")
     assert run.finish() == 2, run.text
-    assert "Go on from its checkpoint with --resume" in run.lines[-1]
+    assert "Go on from its transcript with --resume" in run.lines[-1]
     federation.start_server()
-    again = start(federation, sites=2, rounds=8, out="resumed", resume=True)
+    again = start(federation, sites=2, out="resumed", resume=True)
     assert again.finish() == 0, again.text
-    assert "round 2 of at most 8" not in again.text  # it did not begin anew
-    algorithm = fs.FedIterHT(TAU, local_steps=10, step_size=0.02, weights="samples")
-    options = FitOptions(loss_for(None, 24), algorithm=algorithm, rounds=8)
+    assert again.text.count("sites answered") <= 7  # it did not begin anew
     tables = [federation.root / f"{name}.csv" for name in GOOD]
-    assert_same_model(again.model, fitted_alone(tables, TAU, options)[1])
+    assert_same_fit(again.summary, fitted_in_one_place(tables, federation.root / "fitted", **FIT))
     assert "bari lost the server" in federation.log("bari")
+
+
+def test_a_site_that_leaves_cross_validation_is_waited_for_and_nothing_changes(federation, add):
+    """The same bits as if it had never left."""
+    options = {"sparsity": "cv", "held_out": "none", "stability": 0}
+    add("hanging")
+    run = federation.train(
+        sites=3, if_absent="wait", round_seconds=2.0, out="waited", longest_wait=600, **options
+    )
+    run.until_answers(5)
+    federation.kill("hanging", signal.SIGSTOP)
+    run.until("waiting for hanging, at most")
+    federation.kill("hanging", signal.SIGCONT)
+    assert run.finish() == 0, run.text
+    assert "hanging is back" in run.text
+    tables = [federation.root / f"{name}.csv" for name in (*GOOD, "hanging")]
+    expected = fitted_in_one_place(tables, federation.root / "waited for", **options)
+    assert_same_fit(run.summary, expected)
+    assert {site.took_part for site in run.summary.sites} == {"to the end"}

@@ -8,25 +8,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fedsparse.fitting import FitOptions, loss_for
 
-import fedsparse as fs
 from fedsparse.federation.demonstration import free_port, wait_for_port
 from fedsparse.federation.server.submission import project_of
 from fedsparse.federation.server.superlink import flower_environment
 from fedsparse.federation.server.training import Training
-from fedsparse.modelling.model import Model
+from fedsparse.modelling.summary import FitSummary
 from tests.cli.federation.federations import (
     TARGET,
-    assert_same_model,
-    fitted_alone,
+    assert_same_fit,
+    fitted_in_one_place,
     write_table,
 )
 
 pytestmark = pytest.mark.slow
 
 SITES = ("aachen", "bari")
-ALGORITHM = fs.FedIterHT(2, local_steps=3, step_size=0.02, weights="samples")
+FIT = {
+    "sparsity": 2, "held_out": "none", "stability": 0, "rounds": 1, "method": "FedIterHT",
+    "local_steps": 3, "step_size": 0.02,
+}  # fmt: skip
 
 
 def program(name):
@@ -57,10 +58,7 @@ def tables_in(folder):
 
 
 def training_to(out, **more):
-    return Training(
-        sparsity=2, sites=2, rounds=1, method="FedIterHT", local_steps=3, step_size=0.02,
-        out=str(out), **more,
-    )  # fmt: skip
+    return Training(sites=2, out=str(out), **FIT, **more)
 
 
 def write_app(folder, training):
@@ -71,8 +69,8 @@ def write_app(folder, training):
 
 def assert_trained(out, tables, text):
     assert (out / "model.json").exists(), text
-    options = FitOptions(loss_for(None, 18), algorithm=ALGORITHM, rounds=1)
-    assert_same_model(Model.load(out), fitted_alone(tables, 2, options)[1])
+    expected = fitted_in_one_place(tables, out.with_name("fitted"), **FIT)
+    assert_same_fit(FitSummary.load(out / "fit.json"), expected)
 
 
 def run_app(app, environment, *options):

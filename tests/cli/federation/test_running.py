@@ -35,7 +35,7 @@ def federation(tmp_path_factory):
 def start(federation, **options):
     options = {
         "sparsity": 2, "sites": 2, "rounds": 300, "method": "FedIterHT", "step_size": 0.02,
-        "evaluate_every": 1,
+        "held_out": "none", "stability": 0,
     } | options  # fmt: skip
     return federation.train(**options)
 
@@ -63,18 +63,18 @@ def test_status_tells_who_is_here_and_stop_ends_what_is_under_way(federation):
         "No run is under way.",
     ]
     run = start(federation, out="stopped")
-    run.until("round 1 of at most 300")
+    run.until_answers(4)
     during = tell(federation, "status").stdout.splitlines()
     told = rf"Run (\d+) is under way since [-\d]+ [:\d]+, writing to {re.escape(str(run.out))}\."
     number = re.fullmatch(told, during[-2])[1]
-    assert re.fullmatch(r"  \d\d:\d\d:\d\d \| (round|Evaluate|LocalSteps)\b.*", during[-1])
+    assert re.fullmatch(r"  \d\d:\d\d:\d\d \| (Evaluate|LocalSteps)\b.*", during[-1])
 
     done = tell(federation, "stop", number)
     assert done.stdout == (
         f"Run {number} is stopped. What it had reached is kept in {run.out}: go on with --resume.\n"
     )
     assert run.finish() == 2
-    assert_one_line(run.lines[-1], f"run {number} was stopped. Go on from its checkpoint")
+    assert_one_line(run.lines[-1], f"run {number} was stopped. Go on from its transcript")
     assert tell(federation, "status").stdout == before.stdout
 
     none = tell(federation, "stop")
@@ -88,10 +88,9 @@ def test_status_tells_who_is_here_and_stop_ends_what_is_under_way(federation):
 def orphan(federation, out, **options):
     """A run whose `train` was killed, and that waits for a site until the site goes on."""
     run = start(federation, out=out, **options)
-    run.until("round 1 of at most")
+    run.until_answers(4)
     federation.kill("bari", signal.SIGSTOP)
-    run.process.kill()
-    run.finish()
+    run.kill()
     return lambda: federation.kill("bari", signal.SIGCONT)
 
 
@@ -101,7 +100,7 @@ def test_resume_follows_a_run_whose_terminal_was_lost_to_its_end(federation):
     again.until("is still writing to")
     go_on()
     assert again.finish() == 0, again.text
-    assert again.text.count("round 1 of at most 5") == 1  # it did not begin anew
+    assert again.text.count("learning from 2 sites") == 1  # it did not begin anew
     assert "2 of 6 features predict outcome" in again.text
     assert again.lines[-1] == f"Report: {again.out / 'report.html'}\n"
 
@@ -115,18 +114,18 @@ def test_resume_goes_on_where_a_run_that_nobody_followed_ended_unfinished(federa
     again.until("is still writing to")
     go_on()
     assert tell(federation, "stop").returncode == 0
-    again.until("ended unfinished; going on from its checkpoint")
-    again.until("training on 2 sites")
-    again.until("of at most 300")
+    again.until("ended unfinished; going on from its transcript")
+    again.until("learning from 2 sites")
+    again.until_answers(2)
     again.process.send_signal(signal.SIGINT)
     assert again.finish() == 130, again.text
-    assert again.text.count("round 1 of at most 300") == 1
+    assert again.text.count("ColumnSums: ") == 1  # that was the first question
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_run_whose_terminal_is_closed_stops(federation, number):
     run = start(federation, out="closed", overwrite=True)
-    run.until("round 1 of at most 300")
+    run.until_answers(4)
     run.process.send_signal(number)
     assert run.finish() == 130, run.text
     assert "go on with --resume" in run.lines[-2]

@@ -1,86 +1,183 @@
-"""Server, five sites, TLS and keys, all as processes: the model is that of one process."""
+"""Server, five sites, TLS and keys, all as processes: the analysis is that of one process."""
+
+import random
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
 import pytest
-from fedsparse.fitting import FitOptions, loss_for
 
-import fedsparse as fs
-from fedsparse.modelling.building import history_of
+from fedsparse.federation.server.transcript import TRANSCRIPT
 from tests.cli.federation.federations import (
     TARGET,
     Federation,
-    assert_same_model,
-    fitted_alone,
+    assert_same_fit,
+    fitted_in_one_place,
     write_table,
 )
 
 pytestmark = pytest.mark.slow
 
 SITES = ("aachen", "bari", "cork", "delft", "espoo")
-TAU, ROUNDS = 4, 3
-METHODS = {
-    "FedHT": fs.FedHT(TAU, local_steps=3, weights="samples"),
-    "FedIterHT": fs.FedIterHT(TAU, local_steps=3, weights="samples"),
-    "FedSplice": None,  # what one gets without asking
+ROWS = (24, 27, 30, 33, 36)
+WIDTH = 12
+
+
+def numbers_of(kind, place):
+    """Features and a score of a site; four columns matter."""
+    draw = np.random.default_rng(place)
+    numbers = draw.standard_normal((ROWS[place], WIDTH)).round(3)
+    if kind == "libsvm":
+        numbers *= draw.random(numbers.shape) < 0.4
+        numbers[0, -1] = 1.0
+    score = numbers[:, :4] @ [2.0, -1.5, 1.0, -1.0] + 0.5 * draw.standard_normal(len(numbers))
+    return numbers, score.round(3)
+
+
+def write_numbers(path, place):
+    return write_table(path, *numbers_of("libsvm", place))
+
+
+def write_classes(path, place, labels, cuts):
+    """A table with holes and a column of categories."""
+    numbers, score = numbers_of("csv", place)
+    columns = {f"gene {column}": own for column, own in enumerate(numbers.T)}
+    columns["gene 1"] = [None if row % 9 == 0 else own for row, own in enumerate(numbers[:, 1])]
+    ward = np.resize(["ear", "eye", "skin"], len(score))
+    outcome = np.array(labels)[np.digitize(score, cuts)]
+    pl.DataFrame({**columns, "ward": ward, TARGET: outcome}).write_csv(path)
+    return path
+
+
+KINDS = {
+    "numbers": (".libsvm", write_numbers),
+    "two classes": (".csv", lambda path, place: write_classes(path, place, ["no", "yes"], [0.0])),
+    "three classes": (
+        ".csv",
+        lambda path, place: write_classes(path, place, ["low", "middle", "high"], [-1.0, 1.0]),
+    ),
 }
-SUFFIXES = {"dense": ".csv", "csr": ".libsvm"}
-TRUTH = np.concatenate([[2.0, -1.5, 1.0, -1.0], np.zeros(16)])
+ANALYSES = {
+    "numbers": {"sparsity": "cv", "stability": 2},
+    "two classes": {"sparsity": "cv", "stability": 2, "impute": "mean"},
+    "three classes": {"sparsity": "cv", "stability": 2, "impute": "mean", "rounds": 15},
+}
+KILLED = {"sparsity": "cv", "held_out": "all", "stability": 2}
+MODELS = {"sparsity": 4, "held_out": "none", "stability": 0, "rounds": 3, "local_steps": 3}
 
 
-def tables_in(folder, suffix):
-    """Sites of different sizes; those with names have holes and a column of categories."""
-    random = np.random.default_rng(3)
-    tables = []
-    for place, name in enumerate(SITES):
-        rows = random.standard_normal((24 + 3 * place, 20)).round(3)
-        if suffix == ".libsvm":
-            rows *= random.random(rows.shape) < 0.3
-        outcome = (rows @ TRUTH + 0.3 * random.standard_normal(len(rows))).round(3)
-        path = folder / f"{name}{suffix}"
-        tables.append(path)
-        if suffix == ".libsvm":
-            write_table(path, rows, outcome)
-            continue
-        columns = {f"gene {place}": column for place, column in enumerate(rows.T)}
-        columns["gene 1"] = [
-            None if row % 9 == 0 else value for row, value in enumerate(rows[:, 1])
-        ]
-        ward = np.resize(["ear", "eye", "skin"], len(rows))
-        pl.DataFrame({**columns, "ward": ward, TARGET: outcome}).write_csv(path)
-    return tables
-
-
-@pytest.fixture(scope="module", params=SUFFIXES)
-def federation(request, tmp_path_factory):
-    root = tmp_path_factory.mktemp(request.param)
-    with Federation(root, SITES) as running:
-        running.tables = tables_in(root, SUFFIXES[request.param])
-        for table in reversed(running.tables):
-            running.start_site(table.stem, table)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server that knows five sites."""
+    with Federation(tmp_path_factory.mktemp("training"), SITES) as running:
         yield running
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_the_model_is_that_of_one_process_bit_for_bit(federation, name):
-    more = {} if METHODS[name] is None else {"local_steps": 3, "method": name}
-    run = federation.train(
-        sparsity=TAU, sites=5, rounds=ROUNDS, out=name, impute="mean", evaluate_every=1, **more
+@pytest.fixture(scope="module", params=KINDS)
+def federation(request, server):
+    """The server with five sites that have tables of a kind."""
+    suffix, write = KINDS[request.param]
+    server.kind = request.param
+    folder = server.root / request.param
+    folder.mkdir()
+    server.tables = [write(folder / f"{name}{suffix}", place) for place, name in enumerate(SITES)]
+    for table in reversed(server.tables):
+        server.start_site(table.stem, table)
+    yield server
+    for name in SITES:
+        server.programs.end(name)
+
+
+def fitted_here(federation, name, **options):
+    return fitted_in_one_place(
+        federation.tables, federation.root / federation.kind / name, **options
     )
+
+
+def test_the_analysis_is_that_of_one_process_bit_for_bit(federation):
+    options = ANALYSES[federation.kind]
+    run = federation.train(sites=5, out=f"{federation.kind}/trained", **options)
     assert run.finish() == 0, run.text
-    rows = sum(24 + 3 * place for place in range(5))
-    options = FitOptions(loss_for(None, rows), algorithm=METHODS[name], rounds=ROUNDS)
-    result, model = fitted_alone(federation.tables, TAU, options, impute="mean")
-    assert_same_model(run.model, model)
+    expected = fitted_here(federation, "fitted", **options)
+    assert_same_fit(run.summary, expected)
     summary = run.summary
-    assert without_seconds(summary.history) == without_seconds(history_of(result.records))
     assert summary.is_networked
-    assert [site.rows for site in summary.sites] == [24, 27, 30, 33, 36]
-    assert "training on 5 sites: aachen, bari, cork, delft, espoo" in run.text
-    assert f"f = {result.objective:.6g} with 4 coefficients" in run.text
-    assert f"4 of {summary.candidates} features predict" in run.text
+    assert summary.selection.method == "cv"
+    assert summary.stability.subsamples == 4
+    assert {score.method for score in summary.evaluation.scores} == {"federated", "alone"}
+    assert [site.rows for site in summary.sites] == list(ROWS)
+    assert {site.took_part for site in summary.sites} == {"to the end"}
+    assert "learning from 5 sites: aachen, bari, cork, delft, espoo" in run.text
+    assert f"{len(summary.model.features)} of {summary.candidates} features predict" in run.text
     assert "Sent by it" in (run.out / "report.html").read_text()
+    assert replayed(run)
 
 
-def without_seconds(history):
-    return [record.model_copy(update={"seconds": 0.0}) for record in history]
+@pytest.mark.parametrize("method", ["FedHT", "FedIterHT"])
+def test_the_model_of_a_method_is_that_of_one_process_bit_for_bit(federation, method):
+    options = MODELS | {"method": method}
+    options |= {"impute": "mean"} if federation.kind != "numbers" else {}
+    run = federation.train(sites=5, out=f"{federation.kind}/{method}", **options)
+    assert run.finish() == 0, run.text
+    assert_same_fit(run.summary, fitted_here(federation, f"{method} fitted", **options))
+
+
+def replayed(run):
+    """What replay says of a run; it must agree with its files."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fedsparse", "federation", "replay", run.out],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the same, bit for bit" in done.stdout.replace("\n", " ")
+    return done.stdout
+
+
+@pytest.fixture
+def killed(server):
+    """Five sites with numbers, one of which the test kills and starts again."""
+    folder = server.root / "killed"
+    folder.mkdir()
+    server.tables = [
+        write_numbers(folder / f"{name}.libsvm", place) for place, name in enumerate(SITES)
+    ]
+    for table in server.tables:
+        server.start_site(table.stem, table)
+    yield server
+    for name in SITES:
+        server.programs.end(name)
+
+
+def start_or_resume(federation):
+    """Begin a run, or go on with it if it got as far as a transcript."""
+    out = "killed/trained"
+    more = {"resume": True} if (federation.root / out / TRANSCRIPT).exists() else {}
+    return federation.train(sites=5, out=out, if_absent="wait", round_seconds=10, **KILLED, **more)
+
+
+def test_whatever_is_killed_whenever_the_run_ends_in_the_same_bits(killed):
+    draw = random.Random(12)
+    run = start_or_resume(killed)
+    for victim in ("train", "server", "cork", "serverapp"):
+        run.until_answers(draw.randint(1, 6))
+        if victim == "cork":  # it comes back by itself, and is waited for
+            killed.kill("cork")
+            killed.start_site("cork", killed.tables[2])
+            continue
+        if victim == "train":
+            run.kill()
+        elif victim == "server":
+            killed.kill("server")
+            assert run.finish() == 2, run.text
+            killed.start_server()
+        else:
+            killed.kill_serverapp()
+            assert run.finish() == 2, run.text
+        run = start_or_resume(killed)
+    assert run.finish() == 0, run.text
+    expected = fitted_in_one_place(killed.tables, killed.root / "killed/fitted", **KILLED)
+    assert_same_fit(run.summary, expected)
+    assert replayed(run)

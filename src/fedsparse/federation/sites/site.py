@@ -210,17 +210,17 @@ class Site:
 
     def _check_fills(self, engine: LocalEngine) -> None:
         """Refuse a lens that would fill few holes with what makes their rows stand out."""
-        for digest in self._unchecked:
+        fewest = self._policy.smallest_samples
+        while self._unchecked:
+            digest = self._unchecked.pop()
             scaling = self._lenses[digest].scaling
             fill = None if scaling is None else scaling.fill
-            fewest = self._policy.smallest_samples
             if fill is not None and engine.would_stand_out(fill, fewest):
                 del self._lenses[digest]
                 raise FederationError(
                     "holes would be filled with a value far from all of its own; see whether "
                     "sites use the same unit, or leave the column out with --drop"
                 )
-        self._unchecked.clear()
 
     def _objection(self, requests: Sequence[Request], run: int) -> str | None:
         """Why some request is not answered, or None; those that are count against the policy."""
@@ -243,6 +243,7 @@ class Site:
             self._setup = (asks.session, asks.setup)
         if len(self._lenses) + len(asks.lenses) > _MOST_LENSES:
             self._lenses.clear()  # what is still needed will be told again
+            self._unchecked.clear()
         for written in asks.lenses:
             lens = lens_from_bytes(written)
             self._lenses[lens.digest] = lens

@@ -126,6 +126,9 @@ class NamedTable(SiteTable):
         offered = set(self.frame.columns) - {self.target}
         if not columns.keys() <= offered or len(columns) < len(encoding.columns):
             raise FederationError("the server uses columns that it does not offer")
+        if any(column.fill is not None for column in encoding.columns):
+            # Lenses fill holes, and what with is looked at; here it would not be.
+            raise FederationError("the server fills holes before it says what with")
         roles = Roles(
             target=self.target,
             categories=tuple(name for name, own in columns.items() if own.kind == "category"),
