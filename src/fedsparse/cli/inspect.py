@@ -43,12 +43,13 @@ def inspect(
     if json:
         typer.echo(found.model_dump_json())
     else:
-        _print(found)
+        print_inspection(found)
     if found.errors:
         raise typer.Exit(_WOULD_FAIL)
 
 
-def _print(found: "Inspection") -> None:
+def print_inspection(found: "Inspection") -> None:
+    """What is in tables and what there is to say about them, for people."""
     if found.sites:
         rows = [[site.name, f"{site.rows:,}", _target(site)] for site in found.sites]
         print_table("Sites", ["site", "rows", "target"], rows)
@@ -73,7 +74,11 @@ def _target(site: "InspectedSite") -> str:
     if target is None:
         return "–"
     if target.labels is not None and len(target.labels) <= _FEW_LABELS:
-        return ", ".join(f"{label}: {count:,}" for label, count in target.labels.items())
+        # 0: so few that a site does not tell how many
+        counts = [
+            f"{label}: {f'{count:,}' if count else 'few'}" for label, count in target.labels.items()
+        ]
+        return ", ".join(counts)
     if target.numbers is not None:
         return f"mean {shown(target.numbers.total / target.numbers.count)}"
     return f"{len(target.labels or ())} labels"

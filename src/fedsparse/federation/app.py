@@ -17,8 +17,9 @@ from fedsparse.errors import DataError, OptionError
 from fedsparse.federation.logs import show_log
 from fedsparse.federation.messages import MESSAGE_TYPE, content_of, payload_of
 from fedsparse.federation.payloads import Refused, to_bytes
+from fedsparse.federation.server.inspection import inspect_sites
 from fedsparse.federation.server.outcome import train
-from fedsparse.federation.server.training import Training
+from fedsparse.federation.server.training import DryRun, Training
 from fedsparse.federation.sites.policy import Policy, read_policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import open_table
@@ -35,9 +36,12 @@ assert _CATEGORY == "query"
 
 @server.main()
 def main(grid: Grid, context: Context) -> None:
-    """Train as the run configuration says."""
+    """Train as the run configuration says, or only look at the tables."""
     show_log()
-    train(grid, Training.from_run_config(context.run_config))
+    if context.run_config.get("dry-run"):
+        inspect_sites(grid, DryRun.from_run_config(context.run_config))
+    else:
+        train(grid, Training.from_run_config(context.run_config))
 
 
 @client.query(_ACTION)

@@ -35,13 +35,14 @@ Impute = Literal["mean"] | None
 
 _WORST_SHOWN = 10
 _WITHHELD_SHOWN = 2
-_REASONS = {
+REASONS = {
     "identifier": "text in which nearly all values differ",
     "date": "dates",
     "constant": "the same in every row",
     "empty": "no values",
     "withheld": "a site may not tell some of its values",
 }
+"""Why columns are left out, in words."""
 _ADVICE = {
     "identifier": "; --category COLUMN uses one all the same",
     "date": "; to use one, turn it into a number, such as days since a day",
@@ -196,7 +197,7 @@ def left_out(columns: Sequence[MergedColumn]) -> dict[str, tuple[str, ...]]:
     """
     by_reason = {
         reason: tuple(column.name for column in columns if column.left_out == reason)
-        for reason in _REASONS
+        for reason in REASONS
     }
     return {reason: names for reason, names in by_reason.items() if names}
 
@@ -237,7 +238,7 @@ def _keep_findings(columns: Sequence[MergedColumn], roles: Roles) -> list[Findin
     return [
         error(
             f'column "{column.name}" cannot be kept (--keep) because it is left out '
-            f"({_REASONS[column.left_out]}); do not ask for it",
+            f"({REASONS[column.left_out]}); do not ask for it",
             column.name,
         )
         for column in columns
@@ -276,7 +277,7 @@ def _missing_text(column: MergedColumn) -> str:
 
 def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
     return [
-        note(f"left out ({_REASONS[reason]}): {_left_out_text(reason, names)}")
+        note(f"left out ({REASONS[reason]}): {_left_out_text(reason, names)}")
         for reason, names in left_out(columns).items()
     ]
 

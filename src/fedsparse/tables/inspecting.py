@@ -1,6 +1,6 @@
 """What is in tables and what would go wrong with them, all at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -49,7 +49,7 @@ class Inspection(_Part):
     source: str
     sites: tuple[InspectedSite, ...]
     columns: dict[str, ColumnGroup]
-    """By kind: number, category, constant, identifier, date, empty, unusable, dropped."""
+    """By kind: number, category, constant, identifier, date, empty, withheld, unusable, dropped."""
     missing: dict[str, int]
     """Missing values of each candidate feature that has any, the worst first."""
     features: int | None
@@ -112,26 +112,26 @@ def _of_survey(found: Survey, source: str) -> Inspection:
     known = encoding if is_sound else None
     return Inspection(
         source=source,
-        sites=_sites(found.descriptions),
-        columns=_groups(found),
+        sites=inspected_sites(found.descriptions),
+        columns=grouped(_names_by_kind(found)),
         missing={column.name: column.missing for column in worst if column.missing},
         features=len(known.feature_names) if known is not None else None,
         task=known.task if known is not None else None,
         classes=known.classes if known is not None else None,
-        findings=_ordered([*found.findings, *duplicate_findings(found.tables, columns)]),
+        findings=ordered([*found.findings, *duplicate_findings(found.tables, columns)]),
     )
 
 
 def _of_libsvm(tables: SparseTables, source: str) -> Inspection:
     return Inspection(
         source=source,
-        sites=_sites(tables.descriptions),
+        sites=inspected_sites(tables.descriptions),
         columns={"number": _group(tables.encoding.feature_names)},
         missing={},
         features=tables.encoding.width,
         task=tables.encoding.task,
         classes=tables.encoding.classes,
-        findings=_ordered(tables.findings),
+        findings=ordered(tables.findings),
     )
 
 
@@ -148,19 +148,37 @@ def _unreadable(source: str, sentence: str) -> Inspection:
     )
 
 
-def _sites(descriptions: Sequence[SiteDescription]) -> tuple[InspectedSite, ...]:
+def inspected_sites(descriptions: Sequence[SiteDescription]) -> tuple[InspectedSite, ...]:
+    """What an inspection tells of each site.
+
+    Examples
+    --------
+    >>> inspected_sites([SiteDescription(site="Bari", rows=9)])[0].rows
+    9
+    """
     return tuple(
         InspectedSite(name=site.site, rows=site.rows, target=site.target) for site in descriptions
     )
 
 
-def _groups(found: Survey) -> dict[str, ColumnGroup]:
+def _names_by_kind(found: Survey) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for column in found.agreement.columns:
         names.setdefault(column.left_out or column.kind, []).append(column.name)
     dropped = {name: None for site in found.descriptions for name in site.dropped}
     names["unusable"] = list(found.unusable)
     names["dropped"] = [name for name in dropped if name not in found.unusable]
+    return names
+
+
+def grouped(names: Mapping[str, Sequence[str]]) -> dict[str, ColumnGroup]:
+    """Names of columns by kind, in short.
+
+    Examples
+    --------
+    >>> grouped({"number": ["age", "dose"], "empty": []})
+    {'number': ColumnGroup(count=2, examples=('age', 'dose'))}
+    """
     return {kind: _group(members) for kind, members in names.items() if members}
 
 
@@ -168,7 +186,14 @@ def _group(names: Sequence[str]) -> ColumnGroup:
     return ColumnGroup(count=len(names), examples=tuple(names[:_EXAMPLES]))
 
 
-def _ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Errors first, then warnings, then notes.
+
+    Examples
+    --------
+    >>> [finding.severity for finding in ordered([warning("odd"), error("wrong")])]
+    ['error', 'warning']
+    """
     order = ("error", "warning", "note")
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
 

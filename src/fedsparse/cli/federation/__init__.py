@@ -3,6 +3,7 @@
 import typer
 
 from fedsparse.cli.federation.demo_command import demo
+from fedsparse.cli.federation.inspect_command import inspect
 from fedsparse.cli.federation.keys_command import keys
 from fedsparse.cli.federation.replay_command import replay
 from fedsparse.cli.federation.server import server
@@ -16,5 +17,5 @@ app = typer.Typer(
     help="Train on sites of a network: each keeps its rows, Flower carries the messages.",
     no_args_is_help=True,
 )
-for command in (keys, server, site, train, status, stop, replay, demo):
+for command in (keys, server, site, inspect, train, status, stop, replay, demo):
     app.command()(command)

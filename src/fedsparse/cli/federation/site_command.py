@@ -64,6 +64,7 @@ def site(
     table = open_table(data, target, tuple(drop or ()))
     own = Site(known_as, table, rules, available_threads())
     show_log()
+    own.look()
     stop = _stop_on_signals()
     serve(own, access, patience=patience, poll=poll, stop=stop)
     typer.echo(f"{known_as} has left the federation.")

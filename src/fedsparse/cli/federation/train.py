@@ -60,7 +60,7 @@ def train(
     training.terms()  # refuses options that contradict each other before anything is started
     training.algorithm()
     place = folder_of_server(folder, insecure)
-    submit(training, place, Address(port, insecure), tell=typer.echo)
+    submit(training, place, Address(port, insecure), tell=typer.echo, resume=resume)
     typer.echo()
     print_fit(FitSummary.load(out / "fit.json"))
     typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")

@@ -1,6 +1,7 @@
 """What the sites' tables have in common, from what they told of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from fedsparse.federation.sites.site_tables import Told, Wishes
 from fedsparse.tables import Encoding, NumberedEncoding, Roles
 from fedsparse.tables.agreeing import MINIMUM_ROWS, lacking_targets, negotiate
 from fedsparse.tables.encoding import Impute
+from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.numbered import negotiate_numbered
 from fedsparse.tables.sentences import Finding, error, joined, nearest
 
@@ -20,7 +22,7 @@ class Terms(Wishes):
     Examples
     --------
     >>> Terms(impute="mean").wishes
-    Wishes(task='auto', drop=(), categories=())
+    Wishes(task='auto', drop=(), categories=(), dry_run=False)
     """
 
     keep: tuple[str, ...] = ()
@@ -30,7 +32,8 @@ class Terms(Wishes):
     @property
     def wishes(self) -> Wishes:
         """What is sent to the sites."""
-        return Wishes(task=self.task, drop=self.drop, categories=self.categories)
+        own = {name: getattr(self, name) for name in Wishes.model_fields}
+        return Wishes(**own)
 
 
 def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
@@ -56,30 +59,60 @@ def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
     fedsparse.errors.FederationError: the sites' tables do not match: york lacks "dose"; mend them,
     or leave columns out with --drop
     """
+    settled = settle(told, terms)
+    _raise(settled.findings)
+    assert settled.encoding is not None
+    return settled.encoding
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What came of putting the sites' descriptions together.
+
+    Attributes
+    ----------
+    encoding
+        None if there is none.
+    columns
+        Every column that all sites have or that one withholds; none where features have numbers.
+    findings
+        All there is to say; errors among them forbid the encoding.
+    """
+
+    encoding: Encoding | NumberedEncoding | None
+    columns: tuple[MergedColumn, ...]
+    findings: tuple[Finding, ...]
+
+
+def settle(told: Sequence[Told], terms: Terms) -> Settled:
+    """Put together what sites told, and collect all there is to say; see `agree`.
+
+    Examples
+    --------
+    >>> settle([], Terms()).findings[0].sentence
+    'there are no sites; give at least one table'
+    """
     descriptions = [own.description for own in told]
     numbered = [own.numbered for own in descriptions if own.numbered is not None]
     if 0 < len(numbered) < len(told):
-        _raise([_mixed(told)])
+        return Settled(None, (), (_mixed(told),))
     roles = Roles(drop=terms.drop, categories=terms.categories, keep=terms.keep)
     if numbered:
         numbers, findings = negotiate_numbered(
             descriptions, numbered, roles, terms.task, terms.minimum_rows
         )
-        _raise(findings)
-        return numbers
-    roles = roles.model_copy(update={"target": told[0].target})
+        return Settled(numbers, (), tuple(findings))
+    roles = roles.model_copy(update={"target": told[0].target if told else None})
     agreement = negotiate(descriptions, roles, terms.task, terms.impute, terms.minimum_rows)
     names = [column.name for column in agreement.columns]
-    _raise(
-        [
-            *_target_findings(told),
-            *lacking_targets(descriptions),
-            *_keep_findings(names, terms),
-            *agreement.findings,
-        ]
-    )
-    assert agreement.encoding is not None
-    return agreement.encoding
+    without_faults = [own.description for own in told if own.target not in own.unusable]
+    findings = [
+        *_target_findings(told),
+        *lacking_targets(without_faults),
+        *_keep_findings(names, terms),
+        *agreement.findings,
+    ]
+    return Settled(agreement.encoding, agreement.columns, tuple(findings))
 
 
 def _raise(findings: Sequence[Finding]) -> None:
@@ -102,7 +135,7 @@ def _target_findings(told: Sequence[Told]) -> list[Finding]:
     sites: dict[str, list[str]] = {}
     for own in told:
         sites.setdefault(own.target, []).append(own.description.site)
-    if len(sites) == 1:
+    if len(sites) <= 1:
         return []
     named = [f'"{target}" at {joined(names)}' for target, names in sites.items()]
     return [error(f"the target is called {joined(named)}; rename the column at some sites")]

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from fedsparse.modelling.settings import Settings, Shown
 
-_SITES = Shown(panel="Sites")
+SITES = Shown(panel="Sites")
 
 
 class Conduct(Settings):
@@ -18,20 +18,20 @@ class Conduct(Settings):
     5
     """
 
-    sites: Annotated[int, Field(ge=1, description="How many sites to wait for."), _SITES]
+    sites: Annotated[int, Field(ge=1, description="How many sites to wait for."), SITES]
     min_sites: Annotated[
-        int | None, Field(ge=1, description="Fewest sites to go on with; by default all."), _SITES
+        int | None, Field(ge=1, description="Fewest sites to go on with; by default all."), SITES
     ] = None
     if_absent: Annotated[
         Literal["continue", "wait"],
         Field(description="Go on without an absent site, or wait for it."),
-        _SITES,
+        SITES,
     ] = "continue"
     round_seconds: Annotated[
-        float, Field(gt=0, description="Seconds after which a site counts as absent."), _SITES
+        float, Field(gt=0, description="Seconds after which a site counts as absent."), SITES
     ] = 120.0
     longest_wait: Annotated[
-        float, Field(gt=0, description="Seconds after which a run gives up waiting."), _SITES
+        float, Field(gt=0, description="Seconds after which a run gives up waiting."), SITES
     ] = 3600.0
 
     @model_validator(mode="after")

@@ -2,8 +2,8 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,39 +45,47 @@ _TOLD_SHARE = 20
 
 
 def train(grid: Grid, training: Training) -> Analysis:
-    """Learn from the sites that a grid reaches, and write what came of it.
+    """Learn from the sites that a grid reaches, and write what came of it."""
+    folder = training.folder()
+    with recorded(folder):
+        return _train(grid, training, folder)
+
+
+@contextmanager
+def recorded(folder: Path | None) -> Iterator[None]:
+    """Be the only run that writes to a folder, if there is one.
 
     An error that a person can mend is written to ``outcome.json`` before it is raised.
     """
-    folder = training.folder()
     if folder is None:
-        return _train(grid, training, None)
+        yield
+        return
     ready_folder(folder)
     with locked(folder / LOCK) as is_alone:
         if not is_alone:
             raise FederationError(f"another run is still writing to {folder}")
         (folder / OUTCOME).unlink(missing_ok=True)
-        return _train(grid, training, folder)
+        try:
+            yield
+        except KNOWN_ERRORS as error:
+            write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
+            raise
 
 
 def _train(grid: Grid, training: Training, folder: Path | None) -> Analysis:
-    try:
-        if training.resume and folder is not None:
-            _check_options(folder, training)
-        with closing(FlowerEngine(grid, training.terms(), training.conduct())) as engine:
-            log.info("learning from %d sites: %s", len(engine.names), ", ".join(engine.names))
-            for note in engine.encoding.notes:
-                log.info("note: %s", note)
-            found = _analysed(engine, training, folder)
-            summary = _summary(engine, training, found)
-    except KNOWN_ERRORS as error:
-        _write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
-        raise
+    if training.resume and folder is not None:
+        _check_options(folder, training)
+    with closing(FlowerEngine(grid, training.terms(), training.conduct())) as engine:
+        log.info("learning from %d sites: %s", len(engine.names), ", ".join(engine.names))
+        for note in engine.encoding.notes:
+            log.info("note: %s", note)
+        found = _analysed(engine, training, folder)
+        summary = _summary(engine, training, found)
     if folder is not None:
         from fedsparse.report.fit import save_fit
 
         save_fit(summary, folder)
-        _write_outcome(folder, {"diverged": found.fitted.result.diverged})
+        write_outcome(folder, {"diverged": found.fitted.result.diverged})
     result = found.fitted.result
     count = len(summary.model.features)
     log.info(
@@ -225,7 +233,7 @@ def _part_of(member: Member) -> str:
     return ended if member.missed == 0 else f"{ended}, {counted(member.missed, 'answer')} missing"
 
 
-def _write_outcome(folder: Path | None, outcome: dict[str, Any]) -> None:
-    if folder is not None:
-        written = json.dumps(outcome, indent=2, ensure_ascii=False)
-        write_atomically(folder / OUTCOME, written.encode())
+def write_outcome(folder: Path, outcome: dict[str, Any]) -> None:
+    """Say in a folder how a run ended; without it, it did not."""
+    written = json.dumps(outcome, indent=2, ensure_ascii=False)
+    write_atomically(folder / OUTCOME, written.encode())

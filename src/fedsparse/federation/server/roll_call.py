@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -29,6 +30,38 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
     dict
         What the sites told, by node, in the order of their names.
     """
+    call = _held(mailbox, wishes, conduct)
+    told = _in_order(call)
+    _check_names([own.description.site for own in told.values()])
+    problem = _wrong_number(list(told.values()), call.refusals, conduct)
+    if problem is not None:
+        raise FederationError(problem)
+    return told
+
+
+def dry_roll_call(
+    mailbox: Mailbox, wishes: Wishes, conduct: Conduct
+) -> tuple[list[Told], list[str]]:
+    """The same without an end at the first problem: who came, and what is wrong with the rest.
+
+    Returns
+    -------
+    told
+        By the sites that described their tables, in the order of their names.
+    problems
+        Why others did not, and whether sites are missing or too many, in sentences.
+    """
+    call = _held(mailbox, wishes, conduct)
+    told = list(_in_order(call).values())
+    problems = [f"a site would refuse: {reason}" for reason in call.refusals]
+    if len(told) + len(problems) != conduct.sites:
+        number = _wrong_number(told, [], conduct)
+        problems += [] if number is None else [number]
+    return told, problems
+
+
+def _held(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> "_Call":
+    """Greet all sites and hear them, until all have answered or waiting is over."""
     began = time.monotonic()
     call = _Call(mailbox, to_bytes(Hello(wishes.model_dump(mode="json"))), conduct.round_seconds)
     has_told = False
@@ -44,10 +77,11 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
             here = f"{len(call.present)} of {counted(conduct.sites, 'site')}"
             log.info("%s here; waiting for more, at most %.0f s", here, conduct.longest_wait)
             has_told = True
-    in_order = sorted(call.present.items(), key=lambda entry: entry[1].description.site)
-    _check_names([told.description.site for _, told in in_order])
-    _check_number(call, conduct)
-    return dict(in_order)
+    return call
+
+
+def _in_order(call: "_Call") -> dict[int, Told]:
+    return dict(sorted(call.present.items(), key=lambda entry: entry[1].description.site))
 
 
 class _Call:
@@ -92,20 +126,19 @@ class _Call:
         return greeted is None or (is_silent and now - greeted > self._patience)
 
 
-def _check_number(call: _Call, conduct: Conduct) -> None:
-    sites = sorted(told.description.site for told in call.present.values())
-    there = ", ".join(sites) or "none"
-    count = len(call.present)
+def _wrong_number(told: Sequence[Told], refusals: Sequence[str], conduct: Conduct) -> str | None:
+    """Why those who came are too many or too few, or None."""
+    there = ", ".join(own.description.site for own in told) or "none"
+    count = len(told)
     were = "was" if conduct.sites == 1 else "were"
     found = f"{counted(conduct.sites, 'site')} {were} expected and {count} came: {there}"
     if count > conduct.sites:
-        raise FederationError(
-            f"{found}; say --sites {count}, or stop those that are not meant to take part"
-        )
+        return f"{found}; say --sites {count}, or stop those that are not meant to take part"
     if count < conduct.fewest:
-        said = f" (refused: {'; '.join(call.refusals)})" if call.refusals else ""
-        advice = "see to those that refused" if call.refusals else "start the others"
-        raise FederationError(f"{found}{said}; {advice}, or lower --sites")
+        said = f" (refused: {'; '.join(refusals)})" if refusals else ""
+        advice = "see to those that refused" if refusals else "start the others"
+        return f"{found}{said}; {advice}, or lower --sites"
+    return None
 
 
 def _told(reply: bytes | Failure, registered: str) -> Told:

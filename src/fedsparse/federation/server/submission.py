@@ -1,4 +1,4 @@
-"""Handing a training run to the server, and following it to its end."""
+"""Handing a run to the server, and following it to its end."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ from fedsparse.federation.server.runs import (
     stop,
     wait_until_free,
 )
-from fedsparse.federation.server.training import Training
+from fedsparse.federation.server.training import SitesRun
 from fedsparse.files import ready_folder
 from fedsparse.version import __version__
 
@@ -32,31 +32,38 @@ FLOWER_LOG = "flower.log"
 
 
 def submit(
-    training: Training, folder: ServerFolder, address: Address, tell: Callable[[str], None]
+    task: SitesRun,
+    folder: ServerFolder,
+    address: Address,
+    tell: Callable[[str], None],
+    *,
+    resume: bool = False,
 ) -> None:
     """Start a run, tell its progress line by line, and raise what went wrong.
 
     One that resumes first waits for the run that is still writing into its folder, if there is one,
     and begins only if that ended unfinished. Interrupting it stops the run; its transcript stays.
     """
-    results = training.folder()
+    results = task.folder()
     assert results is not None
     ready_folder(results)
     # A closed terminal or a request to end must not leave a run behind that nobody follows.
     with control_of(folder, address) as control, _on_ends(signal.default_int_handler):
         try:
-            if training.resume and _has_followed_another(control, results, tell):
+            if resume and _has_followed_another(control, results, tell):
                 return
-            run = _start(control, training, results)
+            run = _start(control, task, results, resume=resume)
             _follow(control, run, results, tell)
         except KeyboardInterrupt:
-            _stop(control, results, tell)
+            _stop(control, results)
+            tell(f"The run is stopped; {task.once_more}.")
             raise
         if not _is_finished(results):
-            raise FederationError(_unfinished(control, run, results / FLOWER_LOG))
+            reason = _why_unfinished(control, run, results / FLOWER_LOG)
+            raise FederationError(f"{reason}; {task.once_more}")
 
 
-def project_of(training: Training) -> str:
+def project_of(task: SitesRun) -> str:
     """The Flower app of a run as ``pyproject.toml``: its settings, and nothing to execute.
 
     It goes to the server as it is and is never written to a file, so that runs started at the same
@@ -64,9 +71,9 @@ def project_of(training: Training) -> str:
 
     Examples
     --------
-    >>> training = Training(sparsity=3, sites=2, out="trained")
-    >>> print(project_of(training).splitlines()[-1])
-    resume = false
+    >>> from fedsparse.federation.server.training import DryRun
+    >>> print(project_of(DryRun(sites=2, out="inspected")).splitlines()[-1])
+    dry-run = true
     """
     lines = [
         "[project]",
@@ -81,7 +88,7 @@ def project_of(training: Training) -> str:
         'serverapp = "fedsparse.federation.app:server"',
         'clientapp = "fedsparse.federation.app:client"',
         "[tool.flwr.app.config]",
-        *(f"{name} = {_toml(value)}" for name, value in training.to_run_config().items()),
+        *(f"{name} = {_toml(value)}" for name, value in task.to_run_config().items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -105,9 +112,9 @@ def _has_followed_another(control: Control, results: Path, tell: Callable[[str],
     return False
 
 
-def _start(control: Control, training: Training, results: Path) -> int:
+def _start(control: Control, task: SitesRun, results: Path, *, resume: bool) -> int:
     with _named_as_start():
-        if training.resume:  # a run that has just ended may take a little longer to let go
+        if resume:  # a run that has just ended may take a little longer to let go
             wait_until_free(results)
         if is_locked(results / LOCK) or run_writing_to(control, results) is not None:
             raise FederationError(
@@ -115,7 +122,7 @@ def _start(control: Control, training: Training, results: Path) -> int:
                 "'fedsparse federation stop', or choose another folder with --out"
             )
         (results / OUTCOME).unlink(missing_ok=True)
-        return control.start(project_of(training), {OUT: str(results)})
+        return control.start(project_of(task), {OUT: str(results)})
 
 
 @contextmanager
@@ -153,7 +160,7 @@ def _on_ends(handler: Any) -> Iterator[None]:
             signal.signal(number, own)
 
 
-def _stop(control: Control, results: Path, tell: Callable[[str], None]) -> None:
+def _stop(control: Control, results: Path) -> None:
     """Stop what writes into a folder; another interrupt must not leave it half done."""
     with _on_ends(signal.SIG_IGN):
         try:
@@ -164,7 +171,6 @@ def _stop(control: Control, results: Path, tell: Callable[[str], None]) -> None:
             raise FederationError(
                 f"the run could not be stopped ({reason_of(error)}); restart the server"
             ) from None
-        tell("The run is stopped. What it had reached is kept: go on with --resume.")
 
 
 def _is_finished(results: Path) -> bool:
@@ -178,16 +184,13 @@ def _is_finished(results: Path) -> bool:
     return True
 
 
-def _unfinished(control: Control, number: int, log: Path) -> str:
-    """Why there is no result, in a sentence."""
+def _why_unfinished(control: Control, number: int, log: Path) -> str:
+    """Why there is no result, as the beginning of a sentence."""
     is_stopped = False
     try:
         is_stopped = any(run.is_stopped for run in control.runs() if run.number == number)
     except httpx.HTTPError:
         pass
     if is_stopped:
-        return f"run {number} was stopped. Go on from its transcript with --resume"
-    return (
-        f"run {number} ended without a result; {log} says why. Go on from its transcript with "
-        "--resume"
-    )
+        return f"run {number} was stopped"
+    return f"run {number} ended without a result, {log} says why"

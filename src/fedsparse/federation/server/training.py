@@ -1,29 +1,25 @@
-"""The settings of a training run, as Flower's run configuration holds them."""
+"""The settings of runs at sites, as Flower's run configuration holds them."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from fedsparse.federation.server.agreement import Terms
-from fedsparse.federation.server.conduct import Conduct
+from fedsparse.federation.server.conduct import SITES, Conduct
 from fedsparse.modelling.settings import Flat
-from fedsparse.modelling.specification import FitSpecification
+from fedsparse.modelling.specification import FitSpecification, TableSpecification
 from fedsparse.tables.inputs import check_roles
 
 _NOT_LEARNT = {"title"}
 """Settings of a fit that may change when a run goes on."""
 
 
-class Training(FitSpecification, Conduct):
-    """A fit at sites on a network; names in the run configuration are written with hyphens.
+class SitesRun(TableSpecification, Conduct):
+    """What is done with the tables of sites on a network, whatever that is.
 
-    Examples
-    --------
-    >>> training = Training.from_run_config({"sparsity": 20, "sites": 5, "drop": '["name"]'})
-    >>> training.terms().drop, training.conduct().fewest
-    (('name',), 5)
+    Names in the run configuration are written with hyphens.
     """
 
     data: Annotated[
@@ -39,7 +35,9 @@ class Training(FitSpecification, Conduct):
     out: Annotated[
         str | None, Field(description="Folder for the results; nothing is written without one.")
     ] = None
-    resume: Annotated[bool, Field(description="Go on from the transcript in the folder.")] = False
+
+    once_more: ClassVar[str]
+    """What to do when a run was stopped, as a sentence's end."""
 
     @classmethod
     def from_run_config(cls, config: Mapping[str, Any]) -> Self:
@@ -49,15 +47,6 @@ class Training(FitSpecification, Conduct):
     def to_run_config(self) -> dict[str, Flat]:
         """All settings that were given or have a default, as `from_run_config` reads them."""
         return self.to_flat()
-
-    def what_is_learnt(self) -> dict[str, Flat]:
-        """The settings on which the model depends, and not who waits how long for whom."""
-        learnt = FitSpecification.model_fields.keys() - _NOT_LEARNT
-        return {
-            name: value
-            for name, value in self.to_flat().items()
-            if name.replace("-", "_") in learnt
-        }
 
     def terms(self) -> Terms:
         """On which terms the sites' tables are put together."""
@@ -78,3 +67,48 @@ class Training(FitSpecification, Conduct):
     def folder(self) -> Path | None:
         """Where results go."""
         return None if self.out is None else Path(self.out)
+
+
+class Training(FitSpecification, SitesRun):
+    """A fit at sites on a network.
+
+    Examples
+    --------
+    >>> training = Training.from_run_config({"sparsity": 20, "sites": 5, "drop": '["name"]'})
+    >>> training.terms().drop, training.conduct().fewest
+    (('name',), 5)
+    """
+
+    resume: Annotated[bool, Field(description="Go on from the transcript in the folder.")] = False
+
+    once_more: ClassVar[str] = "go on from its transcript with --resume"
+
+    def what_is_learnt(self) -> dict[str, Flat]:
+        """The settings on which the model depends, and not who waits how long for whom."""
+        learnt = FitSpecification.model_fields.keys() - _NOT_LEARNT
+        return {
+            name: value
+            for name, value in self.to_flat().items()
+            if name.replace("-", "_") in learnt
+        }
+
+
+class DryRun(SitesRun):
+    """A look at the sites' tables, in which nothing is learnt.
+
+    Examples
+    --------
+    >>> DryRun(sites=3).terms().wishes.dry_run
+    True
+    """
+
+    dry_run: Annotated[Literal[True], Field(description="Tells it from training.")] = True
+    longest_wait: Annotated[
+        float, Field(gt=0, description="Seconds to wait for sites that are not there."), SITES
+    ] = 30.0
+
+    once_more: ClassVar[str] = "inspect once more"
+
+    def terms(self) -> Terms:
+        """On which terms the sites' tables would be put together."""
+        return super().terms().model_copy(update={"dry_run": True})

@@ -72,12 +72,35 @@ class Policy(BaseModel):
         rare = {name for name, count in counts.items() if 0 < count < self.smallest_samples}
         return frozenset(rare.union(standing_out))
 
-    def objection_to_telling(self, description: SiteDescription) -> str | None:
-        """Why a table is not described at all, or None."""
+    def objection_to_few(self, rows: int) -> str | None:
+        """Why nothing is told of a table with so many rows, or None."""
         fewest = self.smallest_samples
-        if description.rows < fewest:
+        if rows < fewest:
             return f"it has fewer rows than the {fewest} its policy asks for; train without it"
         return None
+
+    def limits(self) -> tuple[str, ...]:
+        """What training may run into, in sentences; what rarely matters is not among it.
+
+        Examples
+        --------
+        >>> Policy().limits()
+        ()
+        >>> Policy(most_rounds=50).limits()
+        ('its policy allows 50 answers in a run; each model of an analysis takes some',)
+        """
+        found = [_not_allowed(name) for name in REQUESTS if name not in self.requests]
+        if self.smallest_support > 1:
+            found.append(
+                f"curvature is told on at least {self.smallest_support} features; train with a "
+                f"--sparsity of at least {self.smallest_support}"
+            )
+        if self.most_rounds is not None:
+            found.append(
+                f"its policy allows {self.most_rounds} answers in a run; each model of an analysis "
+                "takes some"
+            )
+        return tuple(found)
 
     def allowed(
         self, description: SiteDescription, *, numbers_are_classes: bool = False
@@ -103,13 +126,8 @@ class Policy(BaseModel):
         """Why a request is not answered on so many rows, or None."""
         name = type(request).__name__
         if name not in self.requests:
-            return f"its policy does not allow {name}; {_WAYS_OUT.get(name, 'do without')}"
-        if rows < self.smallest_samples:
-            return (
-                f"it has fewer rows than the {self.smallest_samples} its policy asks for; "
-                "train without it"
-            )
-        return self._objection_to_detail(request)
+            return _not_allowed(name)
+        return self.objection_to_few(rows) or self._objection_to_detail(request)
 
     def _objection_to_detail(self, request: Request) -> str | None:
         fewest = self.smallest_samples
@@ -129,6 +147,10 @@ class Policy(BaseModel):
                 f"allows; ask on at least {self.smallest_support}"
             )
         return None
+
+
+def _not_allowed(name: str) -> str:
+    return f"its policy does not allow {name}; {_WAYS_OUT.get(name, 'do without')}"
 
 
 def _fewest(column: ColumnDescription) -> int:

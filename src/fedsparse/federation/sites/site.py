@@ -27,7 +27,7 @@ from fedsparse.federation.payloads import (
     to_bytes,
 )
 from fedsparse.federation.sites.policy import Policy
-from fedsparse.federation.sites.site_tables import SiteTable, Told, Wishes
+from fedsparse.federation.sites.site_tables import SiteTable, Wishes
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Softmax, SquaredError
 from fedsparse.requests import Request
@@ -35,11 +35,12 @@ from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
 from fedsparse.requests.wire.vectors import MAX_LENGTH, WireError
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.sentences import listed
+from fedsparse.tables.sentences import counted, listed
 
 log = logging.getLogger("fedsparse.federation")
 
 _MOST_LENSES = 4096
+_ROWS_CANNOT_BE_USED = "its rows cannot be used like that; its own log says why"
 
 
 class Site:
@@ -95,6 +96,20 @@ class Site:
             else:
                 self._setup = (which, value)
 
+    def look(self) -> None:
+        """Say in the site's own log, before anybody asks, all that would make it refuse."""
+        objection = self._policy.objection_to_few(self._table.rows)
+        faults = [fault.sentence for fault in self._table.faults(self.name, Wishes())]
+        problems = ([] if objection is None else [f"{self.name}: {objection}"]) + faults
+        for problem in problems:
+            log.warning("%s", problem)
+        if problems:
+            log.warning(
+                "%s would refuse to train, because of %s; mend them and start it again, or leave "
+                "columns out with --drop",
+                self.name, counted(len(problems), "problem"),
+            )  # fmt: skip
+
     def reply(self, message: bytes, run: int, crossed: tuple[int, int] | None = None) -> bytes:
         """What to say to a message of a run; whatever it holds, there is a reply.
 
@@ -114,7 +129,7 @@ class Site:
         except DataError as error:
             # Errors about rows may quote them: they are told here and nowhere else.
             log.error("%s cannot answer: %s", self.name, error)
-            reply = Refused("its rows cannot be used like that; its own log says why")
+            reply = Refused(_ROWS_CANNOT_BE_USED)
         except FederationError as error:
             reply = Refused(str(error))
         except (WireError, OptionError) as error:
@@ -142,16 +157,25 @@ class Site:
             wishes = Wishes.model_validate(written)
         except ValidationError:
             raise WireError("What is to be described is malformed.") from None
-        told = self._table.describe(self.name, wishes)
-        description = told.description
+        objection = self._policy.objection_to_few(self._table.rows)
+        faults = self._table.faults(self.name, wishes)
+        for fault in faults:  # they quote rows: they are told here and nowhere else
+            log.error("%s", fault.sentence)
+        problems = [] if objection is None else [objection]
+        problems += self._table.lacking(wishes)
+        problems += [_ROWS_CANNOT_BE_USED] if faults else []
+        if problems and (objection is not None or not wishes.dry_run):
+            raise FederationError("; ".join(problems))
+        names = dict.fromkeys(fault.column for fault in faults if fault.column is not None)
+        told = self._table.describe(self.name, wishes, list(names))
         is_asked = wishes.task == "classification"
-        description = self._policy.allowed(description, numbers_are_classes=is_asked)
-        objection = self._policy.objection_to_telling(description)
-        if objection is not None:
-            raise FederationError(objection)
-        description = self._without_withheld(description)
+        description = self._policy.allowed(told.description, numbers_are_classes=is_asked)
+        told = told.model_copy(update={"description": self._without_withheld(description)})
+        if wishes.dry_run:
+            more = {"problems": tuple(problems), "limits": self._policy.limits()}
+            told = told.model_copy(update=more)
         log.info("%s described its table: %d rows", self.name, self._table.rows)
-        return Described(Told(description=description, target=told.target).model_dump(mode="json"))
+        return Described(told.model_dump(mode="json"))
 
     def _without_withheld(self, description: SiteDescription) -> SiteDescription:
         """What may be told; which columns and levels may not is said here, and here alone."""
@@ -178,7 +202,7 @@ class Site:
 
     def _check_telling(self, description: SiteDescription) -> None:
         """Refuse to answer about what the policy forbids to tell."""
-        objection = self._policy.objection_to_telling(description)
+        objection = self._policy.objection_to_few(description.rows)
         if objection is not None:
             raise FederationError(objection)
         if self._withheld(description):

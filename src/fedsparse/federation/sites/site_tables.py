@@ -15,11 +15,12 @@ from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.problem.federated import Features
 from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
-from fedsparse.tables.cells import Task
+from fedsparse.tables.cells import Task, cell_findings
 from fedsparse.tables.delimited import typed
-from fedsparse.tables.describing import describe_target
+from fedsparse.tables.describing import describe_target, summarize
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
+from fedsparse.tables.sentences import Finding, listed
 from fedsparse.tables.values import number_matrix
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Wishes(BaseModel):
     task: Task = "auto"
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    dry_run: bool = False
+    """Describe what can be described and say what cannot, where a site would refuse."""
 
 
 class Told(BaseModel):
@@ -52,6 +55,12 @@ class Told(BaseModel):
     description: SiteDescription
     target: Annotated[str, Field(max_length=1000)]
     """Name of the column to predict; empty if it has none."""
+    problems: tuple[str, ...] = ()
+    """Why the site would refuse to train, in sentences without rows; told in a dry run alone."""
+    unusable: tuple[str, ...] = ()
+    """Columns, maybe the target, that have cells which cannot be used; told in a dry run alone."""
+    limits: tuple[str, ...] = ()
+    """What its policy does not answer, in sentences; told in a dry run alone."""
 
 
 class SiteTable(ABC):
@@ -63,8 +72,16 @@ class SiteTable(ABC):
         """How many there are."""
 
     @abstractmethod
-    def describe(self, site: str, wishes: Wishes) -> Told:
-        """Say what is in the table, without a row."""
+    def lacking(self, wishes: Wishes) -> list[str]:
+        """What the server asks for and is not there, in sentences without rows."""
+
+    @abstractmethod
+    def faults(self, where: str, wishes: Wishes) -> list[Finding]:
+        """Everything wrong with cells; the sentences quote rows and must stay at the site."""
+
+    @abstractmethod
+    def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
+        """Say what is in the table, without a row and but for columns that cannot be used."""
 
     @abstractmethod
     def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
@@ -109,15 +126,37 @@ class NamedTable(SiteTable):
         """How many there are."""
         return self.frame.height
 
-    def describe(self, site: str, wishes: Wishes) -> Told:
-        """Counts, sums and levels; a FederationError if the server asks for what is not there."""
-        roles = Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
-        missing = role_findings(self.frame.columns, "its table", roles)
-        if missing:
-            raise FederationError(missing[0].sentence)
+    def lacking(self, wishes: Wishes) -> list[str]:
+        """Categories that there are not."""
+        found = role_findings(self.frame.columns, "its table", self._roles(wishes))
+        return [finding.sentence for finding in found]
+
+    def faults(self, where: str, wishes: Wishes) -> list[Finding]:
+        """Of the target and of columns that may become features."""
+        present = tuple(name for name in wishes.categories if name in self.frame.columns)
+        roles = self._roles(wishes.model_copy(update={"categories": present}))
+        return cell_findings(typed(self.frame), where, roles, wishes.task)
+
+    def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
+        """Counts, sums and levels."""
+        roles = self._roles(wishes)
+        usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
+        description = summarize(typed(self.frame), site, usable, wishes.task)
+        hidden = [name for name in unusable if name != self.target]
+        plain: dict[str, Any] = {
+            "dropped": tuple(name for name in description.dropped if name not in unusable),
+            "withheld": tuple(hidden),  # matches whatever other sites have
+        }
+        if self.target in unusable:
+            plain["target"] = None
         return Told(
-            description=describe(self.frame, site, roles, task=wishes.task), target=self.target
+            description=description.model_copy(update=plain),
+            target=self.target,
+            unusable=tuple(unusable),
         )
+
+    def _roles(self, wishes: Wishes) -> Roles:
+        return Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
 
     def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """As if the agreed columns were all there are."""
@@ -183,14 +222,20 @@ class NumberedTable(SiteTable):
         """How many there are."""
         return int(self.targets.size)
 
-    def describe(self, site: str, wishes: Wishes) -> Told:
+    def lacking(self, wishes: Wishes) -> list[str]:
+        """Names."""
+        if wishes.drop or wishes.categories:
+            return ["its features have numbers, no names; leave --drop and --category out"]
+        return []
+
+    def faults(self, where: str, wishes: Wishes) -> list[Finding]:
+        """None: the file would not have been read."""
+        return []
+
+    def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
         """Counts, the range of numbers, and labels if the target stands for classes."""
         import polars as pl
 
-        if wishes.drop or wishes.categories:
-            raise FederationError(
-                "its features have numbers, no names; leave --drop and --category out"
-            )
         description = SiteDescription(
             site=site,
             rows=self.rows,
@@ -247,12 +292,12 @@ def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> Si
     roles = Roles(target=target, drop=drop)
     check_roles(roles)
     frame = read_table(path)
-    missing = role_findings(frame.columns, str(path), roles)
-    if missing:
-        raise DataError(missing[0].sentence)
+    problems = [finding.sentence for finding in role_findings(frame.columns, str(path), roles)]
     unknown = [name for name in drop if name not in frame.columns]
     if unknown:
-        raise DataError(f'{path} has no column "{unknown[0]}" (--drop); leave it out')
+        problems.append(f"{path} has no column {listed(unknown)} (--drop); leave it out")
+    if problems:
+        raise DataError("\n".join(problems))
     assert target is not None
     return NamedTable(frame.drop(drop), target)
 
