@@ -88,8 +88,8 @@ class FedHT(Stepping):
         threshold = as_sparsity(self.sparsity, state.x.shape)
         return LocalSteps(
             x=state.x,
-            steps=self.local_steps,
-            step_size=step_size_in(state, self.step_size),
+            steps=self.local_steps,  # K
+            step_size=step_size_in(state, self.step_size),  # γ
             batch_size=batch_size_in(state, self.batch_size),
             sparsity=threshold if self.thresholds_locally else None,
             snapshot=snapshot_in(state, self.variance_reduction),

@@ -11,7 +11,6 @@ from fedsparse.algorithms.step_sizes import (
     check_server_step,
     check_step_size,
 )
-from fedsparse.algorithms.variance_reduction import VarianceReduction
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
 
@@ -32,7 +31,7 @@ class Stepping(Algorithm):
     local_steps: int = 10
     step_size: StepSize = "auto"
     batch_size: BatchSize = None
-    variance_reduction: VarianceReduction = False
+    variance_reduction: bool | int = False
     server_step: ServerStep = 1.0
 
     def __post_init__(self) -> None:

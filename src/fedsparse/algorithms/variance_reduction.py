@@ -7,12 +7,16 @@ NeurIPS 2013. The snapshot is x_t of the last round that is a multiple of m.
 from fedsparse.algorithms.algorithm import State
 from fedsparse.arrays import FloatArray
 
-VarianceReduction = bool | int
-"""False, True for a snapshot anew every round, or m for one that is kept for m rounds."""
 
-
-def snapshot_in(state: State, rounds: VarianceReduction) -> FloatArray | None:
+def snapshot_in(state: State, rounds: bool | int) -> FloatArray | None:
     """The snapshot of the coming round; None without variance reduction.
+
+    Parameters
+    ----------
+    state
+        With x_t, and the snapshot where it is kept.
+    rounds
+        m, how many rounds a snapshot is kept: True is 1, False is none at all.
 
     Examples
     --------
@@ -27,7 +31,7 @@ def snapshot_in(state: State, rounds: VarianceReduction) -> FloatArray | None:
     return state.x if state.round % int(rounds) == 0 else state.memory["snapshot"]
 
 
-def snapshot_to_keep(state: State, rounds: VarianceReduction) -> dict[str, FloatArray]:
+def snapshot_to_keep(state: State, rounds: bool | int) -> dict[str, FloatArray]:
     """What to remember for the rounds after the coming one: nothing if each has its own."""
     snapshot = snapshot_in(state, rounds) if int(rounds) > 1 else None
     return {} if snapshot is None else {"snapshot": snapshot}
