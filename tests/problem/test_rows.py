@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.problem.rows import Part
+from fedsparse.problem.rows import PartOfRows
 
 COUNTS = st.lists(st.integers(1, 30), min_size=1, max_size=6)
 SEEDS = st.integers(0, 1000)
@@ -118,7 +118,7 @@ def test_a_part_that_does_not_exist_is_refused(number):
         st.one_of(
             st.integers(0, 50).map(lambda client: fs.Rows().without(client).cuts[0]),
             st.builds(
-                lambda of, number, seed, by_class, left_out: Part(
+                lambda of, number, seed, by_class, left_out: PartOfRows(
                     number % of, of, seed, by_class, left_out
                 ),
                 st.integers(1, 9),

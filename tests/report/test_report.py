@@ -14,7 +14,7 @@ from fedsparse.report import convergence_charts
 from fedsparse.report.closing_table import closing_table, rounds_to_reach
 from fedsparse.report.convergence_charts import MEGABYTES, ROUNDS
 from fedsparse.report.page import Page, Section
-from fedsparse.report.parts import Paragraph, Settings, Table, comparison
+from fedsparse.report.parts import Paragraph, SettingsList, Table, comparison
 from fedsparse.report.pictures import save_picture, save_png
 from fedsparse.report.style import looks, methods_in
 from tests.report.runs import METHODS, made_up_history
@@ -41,7 +41,7 @@ def page_of(history, title="A run", settings=None):
         [
             Section("", comparison(history, (ROUNDS, MEGABYTES), looks(methods_in(history)))),
             Section("Where each method ended", [closing, Paragraph("A note.", is_hint=True)]),
-            Section("Settings", [Settings(settings or {"Seed": "0"})]),
+            Section("Settings", [SettingsList(settings or {"Seed": "0"})]),
         ],
     )
 

@@ -18,9 +18,9 @@ from fedsparse.algorithms.refit import (
     begin_refit,
     confirmed,
     is_refitting,
-    refit_options,
     refit_request,
     refit_update,
+    with_refits,
 )
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
@@ -71,7 +71,7 @@ class EDSL(Algorithm):
         """The state before the first round."""
         if len(shape) > 1:
             raise OptionError("EDSL works with the squared and the logistic loss")
-        return super().start(shape, seed, loss).remember(**refit_options(loss))
+        return with_refits(super().start(shape, seed, loss), loss)
 
     def best_known(self, state: State) -> tuple[FloatArray, float] | None:
         """The x before a step of a refit that is not confirmed yet."""

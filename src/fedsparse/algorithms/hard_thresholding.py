@@ -3,37 +3,46 @@
 Tong, Liang, Zhu & Bi, Federated Nonconvex Sparse Learning, 2021. All run
 
     for t = 0 … T−1:
-        every client i:  x_i ← x_t
+        every client i:  x_i ← x_t                             (request)
                          K times:  x_i ← x_i − γ g_i(x_i)
                                    x_i ← H_τ(x_i)              (FedIter-HT only)
-        x_{t+1} = H_τ(Σ p_i x_i)
+        x_{t+1} = H_τ(Σ p_i x_i)                               (update)
 
 and differ in K and in where H_τ is applied. The local loop is `fedsparse.requests.LocalSteps`.
 """
 
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import ClassVar
 
 from fedsparse.algorithms.algorithm import State
-from fedsparse.algorithms.averaging import FedAvg
 from fedsparse.algorithms.refit import (
     begin_refit,
     confirmed,
     is_refitting,
-    refit_options,
     refit_request,
     refit_update,
+    with_refits,
 )
-from fedsparse.algorithms.step_sizes import GrowingBatch
+from fedsparse.algorithms.server_steps import after_server_step
+from fedsparse.algorithms.step_sizes import (
+    GrowingBatch,
+    batch_size_in,
+    lacks_smoothness,
+    smoothness_request,
+    smoothness_update,
+    step_size_in,
+)
+from fedsparse.algorithms.stepping import Stepping
+from fedsparse.algorithms.variance_reduction import snapshot_in, snapshot_to_keep
 from fedsparse.arrays import FloatArray
-from fedsparse.errors import OptionError
 from fedsparse.problem.losses import Loss
 from fedsparse.problem.sparsity import Sparsity, as_sparsity
-from fedsparse.requests import Answers, Request
+from fedsparse.requests import Answers, LocalSteps, Request
 
 
 @dataclass(frozen=True)
-class FedHT(FedAvg):
+class FedHT(Stepping):
     """Federated Hard Thresholding: H_τ at the server only (Algorithm 1).
 
     Parameters
@@ -54,6 +63,9 @@ class FedHT(FedAvg):
     array([0])
     """
 
+    thresholds_locally: ClassVar[bool] = False
+    """Whether clients apply H_τ after each of their steps."""
+
     sparsity: int | Sparsity
     refit: bool = field(default=False, kw_only=True)
 
@@ -62,35 +74,47 @@ class FedHT(FedAvg):
         as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
 
     def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
-        """The state before the first round; a constraint that does not fit is refused here."""
+        """x_0 = 0; a constraint that does not fit is refused here."""
         state = super().start(shape, seed, loss)
-        self._project(state.x)
-        if not self.refit:
-            return state
-        if len(shape) > 1:
-            raise OptionError(
-                "refit=True works with the squared and the logistic loss; leave it out for softmax"
-            )
-        return state.remember(**refit_options(loss))
+        as_sparsity(self.sparsity, shape).project(state.x)
+        return with_refits(state, loss) if self.refit else state
 
     def request(self, state: State) -> Request:
-        """Ask for local steps, or for the curvature that a refit needs."""
-        return refit_request(state) if is_refitting(state) else super().request(state)
+        """Ask for K local steps from x_t; at times for what γ or a refit needs."""
+        if lacks_smoothness(state, self.step_size):
+            return smoothness_request(state)
+        if is_refitting(state):
+            return refit_request(state)
+        threshold = as_sparsity(self.sparsity, state.x.shape)
+        return LocalSteps(
+            x=state.x,
+            steps=self.local_steps,  # K
+            step_size=step_size_in(state, self.step_size),  # γ
+            batch_size=batch_size_in(state, self.batch_size),
+            sparsity=threshold if self.thresholds_locally else None,
+            snapshot=snapshot_in(state, self.variance_reduction),
+            seed=state.seed,
+            round=state.round,
+            with_objective=self.server_step == "adaptive",
+            with_distance=isinstance(self.server_step, str),
+        )
 
     def update(self, state: State, answers: Answers) -> State:
-        """Move to the projected average, or refit."""
+        """x_{t+1} = H_τ(Σ p_i x_i), or H_τ of where the server's step leads."""
+        if lacks_smoothness(state, self.step_size):
+            return smoothness_update(state, answers)
         if is_refitting(state):
             return refit_update(state, answers)
-        moved = super().update(state, answers)
-        return begin_refit(moved) if self.refit and moved.round > state.round else moved
+        threshold = as_sparsity(self.sparsity, state.x.shape)
+        x, memory = after_server_step(state, answers, self.server_step)
+        memory |= snapshot_to_keep(state, self.variance_reduction)
+        state = state.remember(**memory).step(threshold.project(x), self.local_steps)
+        return begin_refit(state) if self.refit else state
 
     def best_known(self, state: State) -> tuple[FloatArray, float] | None:
         """The best x of the adaptive step, or the one before a step not confirmed yet."""
         known = [super().best_known(state), confirmed(state)]
         return min((each for each in known if each is not None), key=itemgetter(1), default=None)
-
-    def _project(self, x: FloatArray) -> FloatArray:
-        return as_sparsity(self.sparsity, x.shape).project(x)
 
 
 @dataclass(frozen=True)
@@ -105,8 +129,7 @@ class FedIterHT(FedHT):
     10
     """
 
-    def _local_sparsity(self, state: State) -> Sparsity:
-        return as_sparsity(self.sparsity, state.x.shape)
+    thresholds_locally: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.subset import Quadratic
 from fedsparse.arrays import FloatArray
 from fedsparse.compute.curvature import from_triangle
+from fedsparse.errors import OptionError
 from fedsparse.problem.losses import Loss, SquaredError
 from fedsparse.requests import Answers, Curvature, Request
 from fedsparse.threads import one_thread
@@ -20,9 +21,14 @@ LAST_ROUND = 2
 _NOTHING_TO_GAIN = 1e-9
 
 
-def refit_options(loss: Loss) -> dict[str, FloatArray]:
-    """What a refit needs to know of the loss, for a state's memory."""
-    return {"l2": np.array([loss.l2]), "exact": np.array([isinstance(loss, SquaredError)])}
+def with_refits(state: State, loss: Loss) -> State:
+    """The state before the first round with what refits need to know of the loss."""
+    if state.x.ndim > 1:
+        raise OptionError(
+            "refit=True works with the squared and the logistic loss; leave it out for softmax"
+        )
+    is_exact = isinstance(loss, SquaredError)
+    return state.remember(l2=np.array([loss.l2]), exact=np.array([is_exact]))
 
 
 def begin_refit(state: State) -> State:

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedsparse.algorithms.algorithm import State
+from fedsparse.algorithms.step_sizes import ServerStep
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.stacks import squared_norm
+from fedsparse.requests import Answers
 
 MOMENTUM = 0.5
 """Share of the step before in every step."""
@@ -23,6 +27,41 @@ TOLERATED = 2.0
 """How many times the lowest objective x_t may have: overshooting is often made up for at once."""
 
 SHRINK = 4.0
+
+
+def after_server_step(
+    state: State, answers: Answers, server_step: ServerStep
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """x_t + η Δ before thresholding, and what to remember.
+
+    Parameters
+    ----------
+    state
+        With x_t.
+    answers
+        To `LocalSteps` from there, with distances if η is worked out of them, and with objectives
+        if it is adaptive.
+    server_step
+        η or its rule.
+
+    Examples
+    --------
+    >>> answers = Answers({"x": np.array([4.0])}, weight=1.0, count=2, asked=2)
+    >>> after_server_step(State(x=np.zeros(1)), answers, 0.5)
+    (array([2.]), {})
+    """
+    average = answers.mean("x")
+    if server_step == 1.0:
+        return average, {}
+    change = average - state.x
+    if not isinstance(server_step, str):
+        return state.x + server_step * change, {}
+    step = extrapolation(answers.average("squared_distance"), squared_norm(change))
+    if server_step == "extrapolated":
+        return state.x + step * change, {}
+    known = Adaptive.recall(state.memory)
+    moved, known = adaptive_step(known, state.x, answers.average("objective"), step * change)
+    return moved, known.as_memory()
 
 
 def extrapolation(spread: float, change: float) -> float:

@@ -1,12 +1,16 @@
-"""Options that several algorithms share: step sizes and batch sizes."""
+"""Options that several algorithms share: step sizes and batch sizes, and what they come to."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
+from fedsparse.algorithms.algorithm import State
 from fedsparse.checks import check_count, is_number
 from fedsparse.errors import OptionError
+from fedsparse.requests import Answers, Request, Smoothness, SmoothnessAbove
 
 StepSize = float | Literal["auto"] | Callable[[int], float]
 """γ: a number, ``"auto"`` for 1/max l_i, or a schedule from the round t = 0, 1, … to a number."""
@@ -65,13 +69,51 @@ def check_batch_size(batch_size: BatchSize) -> None:
         check_count("batch_size", batch_size)
 
 
-def batch_size_in(batch_size: BatchSize, round: int) -> int | None:
-    """Rows of a mini-batch in a round, None for all."""
-    return batch_size.size(round) if isinstance(batch_size, GrowingBatch) else batch_size
+def batch_size_in(state: State, batch_size: BatchSize) -> int | None:
+    """b in the coming round, None for all rows."""
+    return batch_size.size(state.round) if isinstance(batch_size, GrowingBatch) else batch_size
 
 
-def scheduled(step_size: Callable[[int], float], round: int) -> float:
-    """The number a schedule gives for a round."""
+def step_size_in(state: State, step_size: StepSize, proximal: float = 0.0) -> float:
+    """γ in the coming round; a proximal term adds its μ to the smoothness.
+
+    Examples
+    --------
+    >>> state = State(x=np.zeros(1), round=2).remember(smoothness=np.array([4.0]))
+    >>> step_size_in(state, "auto"), step_size_in(state, lambda round: 1 / round)
+    (0.25, 0.5)
+    """
+    if step_size == "auto":
+        smoothness = float(state.memory["smoothness"][0]) + proximal
+        return 1.0 / smoothness if smoothness > 0 else 1.0  # f is constant: any step will do
+    return _scheduled(step_size, state.round) if callable(step_size) else float(step_size)
+
+
+def lacks_smoothness(state: State, step_size: StepSize) -> bool:
+    """Whether clients are to be asked for l_i before the first round, because γ needs them."""
+    return step_size == "auto" and "smoothness" not in state.memory
+
+
+def smoothness_request(state: State) -> Request:
+    """Ask for the mean of l_i, and then where the largest lies between it and N times it."""
+    if "smoothness_range" not in state.memory:
+        return Smoothness()
+    lowest, highest = state.memory["smoothness_range"]
+    return SmoothnessAbove(float(lowest), float(highest))
+
+
+def smoothness_update(state: State, answers: Answers) -> State:
+    """Remember the range of max l_i, or the lowest threshold that no client lies above."""
+    request = smoothness_request(state)
+    if isinstance(request, SmoothnessAbove):
+        return state.remember(smoothness=np.array([request.largest(answers.total("above"))]))
+    mean = answers.average("smoothness")
+    if answers.count == 1 or mean == 0.0:  # it is the largest
+        return state.remember(smoothness=np.array([mean]))
+    return state.remember(smoothness_range=np.array([mean, answers.count * mean]))
+
+
+def _scheduled(step_size: Callable[[int], float], round: int) -> float:
     value = step_size(round)
     if not _is_positive(value):
         raise OptionError(

@@ -167,14 +167,14 @@ def _sections(
     """What the page shows after its introduction."""
     from fedsparse.report.closing_table import closing_note
     from fedsparse.report.page import Section
-    from fedsparse.report.parts import Paragraph, Settings, Table, comparison
+    from fedsparse.report.parts import Paragraph, SettingsList, Table, comparison
     from fedsparse.report.style import looks, methods_in
 
     note = Paragraph(closing_note(REFERENCE), is_hint=True)
     return [
         Section("", comparison(history, axes, looks(methods_in(history)))),
         Section("Where each method ended", [Table(closing), note]),
-        Section("Settings", [Settings(settings)]),
+        Section("Settings", [SettingsList(settings)]),
     ]
 
 

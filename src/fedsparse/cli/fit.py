@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedsparse.cli.options import Json, Site, Tables, Target, Without, offers_settings
+from fedsparse.cli.options import (
+    Json,
+    SiteColumn,
+    TableFiles,
+    Target,
+    WithoutFields,
+    offers_settings,
+)
 from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
@@ -23,11 +30,13 @@ _MOST_SHOWN = 30
 
 @offers_settings
 def fit(
-    tables: Tables,
+    tables: TableFiles,
     target: Target = None,
-    site: Site = None,
+    site: SiteColumn = None,
     *,
-    specification: Annotated[FitSpecification, Without("sparsities", "folds", "evaluate_every")],
+    specification: Annotated[
+        FitSpecification, WithoutFields("sparsities", "folds", "evaluate_every")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "fedsparse-fit"
     ),

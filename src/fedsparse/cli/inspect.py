@@ -6,8 +6,8 @@ import typer
 
 from fedsparse.cli.options import (
     Json,
-    Site,
-    Tables,
+    SiteColumn,
+    TableFiles,
     Target,
     offers_settings,
 )
@@ -23,9 +23,9 @@ _FEW_LABELS = 6
 
 @offers_settings
 def inspect(
-    tables: Tables,
+    tables: TableFiles,
     target: Target = None,
-    site: Site = None,
+    site: SiteColumn = None,
     *,
     specification: TableSpecification,
     json: Json = False,

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from fedsparse.modelling.settings import Settings, Shown, alternatives, as_option, bare, bound
 
-Tables = Annotated[
+TableFiles = Annotated[
     list[Path],
     typer.Argument(
         help="A table (CSV, TSV, Parquet, Arrow, LIBSVM), or one file per site.",
@@ -23,7 +23,7 @@ Target = Annotated[
     str | None,
     typer.Option(help="Column to predict; LIBSVM files name it themselves.", show_default=False),
 ]
-Site = Annotated[
+SiteColumn = Annotated[
     str | None,
     typer.Option(
         help="Column that says which site a row belongs to; 'qid' for one LIBSVM file. "
@@ -34,7 +34,7 @@ Site = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 
 
-class Without:
+class WithoutFields:
     """Fields of a specification that a command does not offer."""
 
     def __init__(self, *names: str) -> None:
@@ -45,8 +45,8 @@ def offers_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of the specifications that it takes.
 
     A parameter whose type is a `Settings` is replaced by an option for each of its fields; the
-    command is called with the settings that these make. ``Annotated[Kind, Without("seed")]`` leaves
-    fields out. Values that are not given are left to the specification.
+    command is called with the settings that these make. ``Annotated[Kind, WithoutFields("seed")]``
+    leaves fields out. Values that are not given are left to the specification.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def _offer(annotation: Any) -> Offer | None:
     if not (isinstance(kind, type) and issubclass(kind, Settings)):
         return None
     metadata = getattr(annotation, "__metadata__", ())
-    without = {name for each in metadata if isinstance(each, Without) for name in each.names}
+    without = {name for each in metadata if isinstance(each, WithoutFields) for name in each.names}
     fields = kind.model_fields
     return kind, {name: fields[name] for name in fields if name not in without}
 

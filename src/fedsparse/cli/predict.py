@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsparse.cli.options import Json, Site, Tables
+from fedsparse.cli.options import Json, SiteColumn, TableFiles
 from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.errors import DataError, OptionError
 from fedsparse.files import write_atomically
@@ -22,7 +22,7 @@ ModelFile = Annotated[Path, typer.Argument(help="model.json from `fit` or `feder
 
 def predict(
     model: ModelFile,
-    tables: Tables,
+    tables: TableFiles,
     out: Annotated[
         Path | None,
         typer.Option(help="CSV file to write; printed if left out.", show_default=False),
@@ -54,8 +54,8 @@ def predict(
 
 def evaluate(
     model: ModelFile,
-    tables: Tables,
-    site: Site = None,
+    tables: TableFiles,
+    site: SiteColumn = None,
     json: Json = False,
 ) -> None:
     """Compare a model's predictions with the target of a table it was not learnt from."""

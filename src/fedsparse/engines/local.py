@@ -49,7 +49,7 @@ class LocalEngine(Engine):
     ) -> None:
         self._data = data
         self._workers = Workers(available_threads() if threads is None else threads)
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedRows] = {}
         self._classes: dict[type[Loss], AnyArray | None] = {}
         self.lens = Lens(as_loss(loss))
         self.names = data.names
@@ -108,7 +108,7 @@ class LocalEngine(Engine):
         """End the threads."""
         self._workers.close()
 
-    def _look(self, lens: Lens) -> "Prepared":
+    def _look(self, lens: Lens) -> "PreparedRows":
         """Rows made ready for a lens, kept as long as there is room."""
         found = self._prepared.get(lens.digest)
         if found is None:
@@ -127,7 +127,7 @@ class LocalEngine(Engine):
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedRows:
     """Rows as a lens shows them.
 
     Attributes
@@ -161,11 +161,11 @@ class Prepared:
             return Answers.of(fields, weights, seconds=time.perf_counter() - began)
 
 
-def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:
+def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> PreparedRows:
     """Rows of some clients as a lens shows them."""
     chosen, places = lens.rows.of(data)
     if places.size == 0:
-        return Prepared(None, places, np.empty(0), 0)
+        return PreparedRows(None, places, np.empty(0), 0)
     if lens.is_pooled:
         chosen, places = chosen.pooled(), np.zeros(1, dtype=np.int64)
     if lens.scaling is not None:
@@ -175,7 +175,7 @@ def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> Prepared:
             )
         chosen = lens.scaling.scaled(chosen)
     clients = open_clients(chosen, lens.loss, workers)
-    return Prepared(clients, places, chosen.masses, _bytes_of(chosen))
+    return PreparedRows(clients, places, chosen.masses, _bytes_of(chosen))
 
 
 def _has_holes(data: FederatedData) -> bool:

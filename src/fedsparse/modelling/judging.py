@@ -18,13 +18,13 @@ from fedsparse.modelling.fitting import (
     tell_nobody,
 )
 from fedsparse.modelling.metrics import Judged
-from fedsparse.modelling.summary import Confusion, Evaluation, Method, Score
+from fedsparse.modelling.summary import Confusion, Evaluation, Score, WayOfLearning
 from fedsparse.requests import Answers, Judge
 
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
 """Gives τ for training rows, so that choosing is part of what is judged."""
 
-_METHODS: tuple[Method, ...] = ("federated", "alone", "pooled")
+_METHODS: tuple[WayOfLearning, ...] = ("federated", "alone", "pooled")
 
 
 def evaluate_held_out(
@@ -69,7 +69,7 @@ def evaluate_held_out(
     judge = _Judge(engine, choose_sparsity, options, folds, on_model)
     parts = range(1 if only_first else folds)
     found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
-    sums: dict[tuple[Method, str | None], Judged] = {}
+    sums: dict[tuple[WayOfLearning, str | None], Judged] = {}
     for method, site, own in (told for of_fold in found for told in of_fold):
         if own is not None:
             before = sums.get((method, site))
@@ -96,11 +96,13 @@ def given(sparsity: int) -> ChooseSparsity:
     return choose
 
 
-_Told = list[tuple[Method, str | None, Judged | None]]
+_Told = list[tuple[WayOfLearning, str | None, Judged | None]]
 """By way of learning and site (None: all sites together), what was told of held-out rows."""
 
 
-def _scores(sums: Mapping[tuple[Method, str | None], Judged], names: Sequence[str]) -> list[Score]:
+def _scores(
+    sums: Mapping[tuple[WayOfLearning, str | None], Judged], names: Sequence[str]
+) -> list[Score]:
     """All sites together first, then site by site."""
     keys = [(method, site) for site in (None, *names) for method in _METHODS]
     return [
@@ -147,7 +149,7 @@ class _Judge:
         return [told for own in found for told in own]
 
     def _learnt(
-        self, method: Method, prepared: Prepared, part: int, sparsity: int
+        self, method: WayOfLearning, prepared: Prepared, part: int, sparsity: int
     ) -> Conversation[_Told]:
         """A model of all training rows, judged on each site's held-out rows and on all."""
         model = yield from fit_model(prepared, sparsity, self.options.roughly)

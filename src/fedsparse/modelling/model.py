@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
-from fedsparse.modelling.stored import Part, Stored
+from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Feature(Part):
+class Feature(StoredPart):
     """A column of a table that the model uses, or one level of a column of categories."""
 
     name: str

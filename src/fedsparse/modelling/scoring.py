@@ -23,7 +23,7 @@ _TARGET = "target"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class FileRows:
     """The rows of a file.
 
     Attributes
@@ -47,7 +47,7 @@ class Rows:
     is_known: bool
 
 
-def read_rows(model: Model, path: Path) -> Rows:
+def read_rows(model: Model, path: Path) -> FileRows:
     """Read a file of the kind that the model was learnt from.
 
     Parameters
@@ -62,7 +62,7 @@ def read_rows(model: Model, path: Path) -> Rows:
     frame = read_table(path)
     features = model.features_of(frame, path.name)
     used = {model.target, *(column.name for column in model.columns)}
-    return Rows(
+    return FileRows(
         features,
         frame,
         tuple(name for name in frame.columns if name not in used),
@@ -118,7 +118,7 @@ def sums_by_site(
     return sums
 
 
-def _read_libsvm(model: Model, path: Path) -> Rows:
+def _read_libsvm(model: Model, path: Path) -> FileRows:
     import polars as pl
 
     from fedsparse.tables.svmlight import load_svmlight
@@ -128,7 +128,7 @@ def _read_libsvm(model: Model, path: Path) -> Rows:
     frame = pl.DataFrame({_TARGET: targets})
     own = model.features_of_numbered(features, path.name)
     nothing = np.zeros(own.shape[0], dtype=np.int64)
-    return Rows(own, frame, (), nothing, file_digest(path) in model.files)
+    return FileRows(own, frame, (), nothing, file_digest(path) in model.files)
 
 
 def _filled(model: Model, frame: "pl.DataFrame") -> Int64Array:

@@ -11,13 +11,13 @@ from fedsparse.errors import DataError
 from fedsparse.files import write_atomically
 
 
-class Part(BaseModel):
+class StoredPart(BaseModel):
     """Part of a file, in which an unknown key is an error and nothing changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Stored(Part):
+class Stored(StoredPart):
     """What is saved as a file of its own.
 
     Examples

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from fedsparse.modelling.model import Model
-from fedsparse.modelling.stored import Part, Stored
+from fedsparse.modelling.stored import Stored, StoredPart
 
 
-class SiteCount(Part):
+class SiteCount(StoredPart):
     """A site, and how many rows it has."""
 
     name: str
@@ -28,7 +28,7 @@ class SiteCount(Part):
     """Whether the model learnt anything from its rows."""
 
 
-class RoundRecord(Part):
+class RoundRecord(StoredPart):
     """A line of a run's history; counts and bytes run from the start."""
 
     round: int
@@ -41,7 +41,7 @@ class RoundRecord(Part):
     """Answers that did not come."""
 
 
-class SelectionPoint(Part):
+class SelectionPoint(StoredPart):
     """How good a model with τ features is."""
 
     sparsity: int
@@ -50,7 +50,7 @@ class SelectionPoint(Part):
     standard_error: float | None = None
 
 
-class Selection(Part):
+class Selection(StoredPart):
     """How τ was chosen."""
 
     method: Literal["cv", "ebic"]
@@ -67,14 +67,14 @@ class Selection(Part):
     bytes_up: int
 
 
-Method = Literal["federated", "alone", "pooled"]
+WayOfLearning = Literal["federated", "alone", "pooled"]
 """All sites together without sharing rows; each site by itself; all rows in one place."""
 
 
-class Score(Part):
+class Score(StoredPart):
     """Metrics of one way of learning on the held-out rows of one site, or of all."""
 
-    method: Method
+    method: WayOfLearning
     site: str | None
     """None: all sites together."""
     rows: int
@@ -82,14 +82,14 @@ class Score(Part):
     """By name; None where it cannot be worked out, such as AUC with one class."""
 
 
-class Confusion(Part):
+class Confusion(StoredPart):
     """Held-out rows by true class (rows) and predicted class (columns), of the federated model."""
 
     classes: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
 
 
-class Evaluation(Part):
+class Evaluation(StoredPart):
     """Metrics on rows that the models had not seen."""
 
     folds: int
@@ -101,7 +101,7 @@ class Evaluation(Part):
     """Exchanges of messages that it took, the folds sharing them."""
 
 
-class FeatureStability(Part):
+class FeatureStability(StoredPart):
     """How often a feature is chosen."""
 
     feature: str
@@ -111,7 +111,7 @@ class FeatureStability(Part):
     """Share of the fits that leave one site out in which it is chosen; None with one site."""
 
 
-class Stability(Part):
+class Stability(StoredPart):
     """Stability selection: the model found again on half of the rows of every site, many times."""
 
     subsamples: int

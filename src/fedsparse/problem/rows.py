@@ -15,7 +15,7 @@ from fedsparse.problem.federated import FederatedData
 
 
 @dataclass(frozen=True)
-class Part:
+class PartOfRows:
     """One of several equal parts of every client's rows, or all the others.
 
     Attributes
@@ -31,7 +31,7 @@ class Part:
 
     Examples
     --------
-    >>> Part(0, of=2, by_class=True).mask(np.array([0, 0, 1, 1]), identity=0).tolist()
+    >>> PartOfRows(0, of=2, by_class=True).mask(np.array([0, 0, 1, 1]), identity=0).tolist()
     [True, False, True, False]
     """
 
@@ -74,7 +74,7 @@ class Without:
         return np.full(targets.size, identity != self.client)
 
 
-Cut = Part | Without
+Cut = PartOfRows | Without
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Rows:
 
     def part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
         """One of several parts of these rows."""
-        return Rows((*self.cuts, Part(number, of, seed, by_class)))
+        return Rows((*self.cuts, PartOfRows(number, of, seed, by_class)))
 
     def but_part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
         """These rows without one of several parts."""
-        return Rows((*self.cuts, Part(number, of, seed, by_class, is_left_out=True)))
+        return Rows((*self.cuts, PartOfRows(number, of, seed, by_class, is_left_out=True)))
 
     def without(self, client: int) -> "Rows":
         """These rows without those of the client at a place in the federation."""
@@ -178,5 +178,5 @@ def _cut(written: object) -> Cut:
             "is_left_out": bool(is_left_out),
             **rest,
         } if not rest and 0 <= number < of < 2**31 and 0 <= seed < 2**63:
-            return Part(number, of, seed, by_class, is_left_out)
+            return PartOfRows(number, of, seed, by_class, is_left_out)
     raise DataError("it is not said which rows are meant")

@@ -148,7 +148,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SettingsList:
     """Names and what they stand for."""
 
     macro: ClassVar[str] = "settings"

@@ -15,7 +15,7 @@ from fedsparse.report.parts import (
     Paragraph,
     Part,
     Picture,
-    Settings,
+    SettingsList,
     Subheading,
     Table,
     comparison,
@@ -84,7 +84,7 @@ def reproduction_page(
         Section("Table 2: samples on each client", [Table(samples_table(tables))]),
         *_pictures("Clusters of the text data", pictures, ("figure-1-", "figure-2-")),
         *_pictures("Theory: how errors scale", pictures, ("figure-7-",)),
-        *([Section("Settings", [Settings(settings)])] if settings else []),
+        *([Section("Settings", [SettingsList(settings)])] if settings else []),
     ]
     introduction = f"{INTRODUCTION} {STAND_INS}" if has_stand_ins else INTRODUCTION
     return Page(TITLE, introduction, sections)

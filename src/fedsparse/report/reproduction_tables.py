@@ -22,7 +22,7 @@ MARKS = {"holds": "✓", "partly": "◐", "fails": "✗"}
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimLine:
     """What the paper says, what we found, and a verdict, of a kind and with a mark."""
 
     experiment: str
@@ -39,7 +39,7 @@ class ClaimsTable:
     """Claims of the paper, with verdicts that are told by words, by a mark and by colour."""
 
     macro: ClassVar[str] = "claims_table"
-    claims: Sequence[Claim]
+    claims: Sequence[ClaimLine]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def claims_table(tables: Tables) -> ClaimsTable:
     """What the paper claims and what we found."""
     return ClaimsTable(
         [
-            Claim(
+            ClaimLine(
                 experiment=tables.title(row["experiment"]),
                 claim=row["claim"],
                 paper=row["paper"],

@@ -35,18 +35,18 @@ MOST_NUMBER_LABELS = 10
 """A target of more whole numbers than this is not taken for classes unless one says so."""
 
 
-Count = Annotated[int, Field(ge=0, le=2**53)]
+RowCount = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class _Part(BaseModel):
+class _DescriptionPart(BaseModel):
     # Descriptions come over networks: what is not a number must not become a mean.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class NumberSummary(_Part):
+class NumberSummary(_DescriptionPart):
     """The values of a column of numbers that are not missing."""
 
-    count: Count
+    count: RowCount
     total: float
     constant: float | None = None
     """What all of them are, if they are the same. Extremes would be those of single rows."""
@@ -71,7 +71,7 @@ class ColumnDescription:
     """Of a category: how many rows have each level."""
 
 
-class NumberColumns(_Part):
+class NumberColumns(_DescriptionPart):
     """What a description says of all columns of numbers; see `NumberSummary`."""
 
     totals: tuple[float, ...] = ()
@@ -89,17 +89,17 @@ class NumberColumns(_Part):
         return frozenset((*self.constants, *self.whole, *self.numbering, *self.gapless))
 
 
-class TargetDescription(_Part):
+class TargetDescription(_DescriptionPart):
     """The target of one site."""
 
     kind: Literal["number", "label"]
     numbers: NumberSummary | None = None
     """Of a number."""
-    labels: dict[str, Count] | None = None
+    labels: dict[str, RowCount] | None = None
     """How many rows have each label; of a number only if it may stand for classes."""
 
 
-class NumberedFeatures(_Part):
+class NumberedFeatures(_DescriptionPart):
     """Features of a site's file that have numbers instead of names."""
 
     end: Annotated[int, Field(ge=0, le=MAX_LENGTH)]
@@ -108,7 +108,7 @@ class NumberedFeatures(_Part):
     """Whether a row has a feature 0."""
 
 
-class SiteDescription(_Part):
+class SiteDescription(_DescriptionPart):
     """All that a site tells of its table before training.
 
     Examples
@@ -121,15 +121,15 @@ class SiteDescription(_Part):
     """
 
     site: Annotated[str, Field(min_length=1)]
-    rows: Count
+    rows: RowCount
     names: tuple[str, ...] = ()
     """Candidate features in the order of the table, those withheld left out."""
     kinds: tuple[Kind, ...] = ()
     """One for each name, as is ``missing``."""
-    missing: tuple[Count, ...] = ()
+    missing: tuple[RowCount, ...] = ()
     numbers: NumberColumns = NumberColumns()
     """Of the columns that are numbers."""
-    levels: dict[str, dict[str, Count]] = {}
+    levels: dict[str, dict[str, RowCount]] = {}
     """Of each category: how many rows have each level."""
     withheld: tuple[str, ...] = ()
     """Columns of which the site may tell nothing but the name."""
@@ -270,10 +270,10 @@ def describe(
     check_task(task)
     table = typed(frame)
     raise_errors(cell_findings(table, site, roles, task))
-    return summarize(table, site, roles, task)
+    return describe_checked(table, site, roles, task)
 
 
-def summarize(
+def describe_checked(
     frame: "pl.DataFrame | Sheet", site: str, roles: Roles, task: Task
 ) -> SiteDescription:
     """Describe a table whose cells have been checked.
@@ -281,7 +281,7 @@ def summarize(
     Examples
     --------
     >>> import polars as pl
-    >>> summarize(pl.DataFrame({"age": [61, 47]}), "Bari", Roles(), "auto").rows
+    >>> describe_checked(pl.DataFrame({"age": [61, 47]}), "Bari", Roles(), "auto").rows
     2
     """
     present = frozenset(frame.columns)

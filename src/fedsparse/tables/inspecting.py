@@ -12,7 +12,7 @@ from fedsparse.tables.cells import Task
 from fedsparse.tables.describing import SiteDescription, TargetDescription
 from fedsparse.tables.encoding import Impute
 from fedsparse.tables.inputs import Paths, Roles, are_libsvm, as_files, check_roles, source_text
-from fedsparse.tables.loading import Survey, Table, survey
+from fedsparse.tables.loading import LoadedTable, Survey, survey
 from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.numbered import SparseTables, read_libsvm
 from fedsparse.tables.sentences import Finding, counted, error, listed, warning
@@ -23,11 +23,11 @@ _EXAMPLES = 5
 _SHOWN = 3
 
 
-class _Part(BaseModel):
+class _InspectionPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class InspectedSite(_Part):
+class InspectedSite(_InspectionPart):
     """Rows and targets of one site."""
 
     name: str
@@ -36,14 +36,14 @@ class InspectedSite(_Part):
     """None if it is not known or cannot be described."""
 
 
-class ColumnGroup(_Part):
+class ColumnGroup(_InspectionPart):
     """How many columns there are of a kind, and some of their names."""
 
     count: int
     examples: tuple[str, ...]
 
 
-class Inspection(_Part):
+class Inspection(_InspectionPart):
     """What is in tables, and everything there is to say about them."""
 
     source: str
@@ -198,7 +198,9 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
 
 
-def duplicate_findings(tables: Sequence[Table], columns: Sequence[MergedColumn]) -> list[Finding]:
+def duplicate_findings(
+    tables: Sequence[LoadedTable], columns: Sequence[MergedColumn]
+) -> list[Finding]:
     """A warning if columns have the same value in every row.
 
     Only columns whose descriptions agree are compared, which is cheap.
@@ -231,7 +233,7 @@ def _traits(column: MergedColumn) -> object:
     return column.kind, levels, tuple(array.tobytes() for array in arrays)
 
 
-def _equal_groups(tables: Sequence[Table], alike: list[MergedColumn]) -> list[list[str]]:
+def _equal_groups(tables: Sequence[LoadedTable], alike: list[MergedColumn]) -> list[list[str]]:
     """Names of columns that are equal row by row, in groups of two or more."""
     groups: list[list[str]] = []
     for column in alike:
@@ -244,7 +246,7 @@ def _equal_groups(tables: Sequence[Table], alike: list[MergedColumn]) -> list[li
     return [group for group in groups if len(group) > 1]
 
 
-def _are_equal(table: Table, first: str, second: str, kind: str) -> bool:
+def _are_equal(table: LoadedTable, first: str, second: str, kind: str) -> bool:
     if kind == "number":
         pair = number_matrix(table.frame, [first, second])
         return np.array_equal(pair[:, 0], pair[:, 1], equal_nan=True)

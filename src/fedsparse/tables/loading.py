@@ -17,7 +17,7 @@ from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError
 from fedsparse.tables.agreeing import MINIMUM_ROWS, Agreement, check_agreement_options, negotiate
 from fedsparse.tables.cells import Task, cell_findings, missing_findings
-from fedsparse.tables.describing import SiteDescription, summarize
+from fedsparse.tables.describing import SiteDescription, describe_checked
 from fedsparse.tables.encoding import Encoding, Impute
 from fedsparse.tables.inputs import (
     Paths,
@@ -40,7 +40,7 @@ _READERS = 2  # files at a time: one is converted while another is copied from t
 
 
 @dataclass(frozen=True)
-class Table:
+class LoadedTable:
     """The rows of one file.
 
     Attributes
@@ -77,7 +77,7 @@ class Survey:
         All there is to say.
     """
 
-    tables: list[Table]
+    tables: list[LoadedTable]
     descriptions: tuple[SiteDescription, ...]
     agreement: Agreement
     unusable: tuple[str, ...]
@@ -113,7 +113,7 @@ def survey(
     return Survey(tables, descriptions, agreement, unusable, tuple(findings))
 
 
-def site_array(table: Table) -> AnyArray:
+def site_array(table: LoadedTable) -> AnyArray:
     """The site of each row as an array of text.
 
     Examples
@@ -121,14 +121,14 @@ def site_array(table: Table) -> AnyArray:
     >>> import polars as pl
     >>> from fedsparse.tables.values import as_sheet
     >>> sheet = as_sheet(pl.DataFrame({"age": [61]}), apart=())
-    >>> site_array(Table("all.csv", sheet, pl.Series(["Bari"]))).tolist()
+    >>> site_array(LoadedTable("all.csv", sheet, pl.Series(["Bari"]))).tolist()
     ['Bari']
     """
     return np.array(table.sites.to_list(), dtype=np.str_)
 
 
-def _read(files: Sequence[Path], roles: Roles) -> tuple[list[Table], list[Finding]]:
-    tables: list[Table] = []
+def _read(files: Sequence[Path], roles: Roles) -> tuple[list[LoadedTable], list[Finding]]:
+    tables: list[LoadedTable] = []
     findings: list[Finding] = []
     apart = [name for name in (roles.target, roles.site, *roles.categories) if name is not None]
     with ThreadPoolExecutor(_READERS) as readers:
@@ -139,7 +139,7 @@ def _read(files: Sequence[Path], roles: Roles) -> tuple[list[Table], list[Findin
                 continue
             sites = _sites(sheet, roles, site)
             findings += missing_findings(sites, f'{file.name}: the site "{roles.site}"')
-            tables.append(Table(file.name, sheet, sites))
+            tables.append(LoadedTable(file.name, sheet, sites))
     return tables, findings
 
 
@@ -158,11 +158,11 @@ def _sites(frame: Sheet, roles: Roles, site: str) -> "pl.Series":
     return pl.repeat(site, frame.height, dtype=pl.String, eager=True)
 
 
-def _names(tables: Sequence[Table]) -> list[str]:
+def _names(tables: Sequence[LoadedTable]) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name in table.frame.columns))
 
 
-def _by_site(table: Table) -> Iterator[tuple[str, Sheet]]:
+def _by_site(table: LoadedTable) -> Iterator[tuple[str, Sheet]]:
     for site in table.sites.drop_nulls().unique().sort():
         yield site, table.frame.of_rows((table.sites == site).fill_null(False).to_numpy())
 
@@ -172,7 +172,7 @@ def _describe(
 ) -> SiteDescription:
     """Describe what can be described; columns named by an error would only cause more of them."""
     usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
-    description = summarize(frame, site, usable, task)
+    description = describe_checked(frame, site, usable, task)
     if roles.target in unusable:
         return description.model_copy(update={"target": None})
     return description
@@ -301,7 +301,7 @@ def _dense(found: Survey, source: str) -> Loaded:
     )
 
 
-def _features(tables: list[Table], encoding: Encoding) -> FloatArray:
+def _features(tables: list[LoadedTable], encoding: Encoding) -> FloatArray:
     """The features of all tables, each of which is let go once it is encoded."""
     if len(tables) == 1:
         table = tables.pop()

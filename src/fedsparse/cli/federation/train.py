@@ -15,7 +15,7 @@ from fedsparse.cli.federation.flower_options import (
     need_flower,
 )
 from fedsparse.cli.fit import check_out, print_fit
-from fedsparse.cli.options import Without, offers_settings
+from fedsparse.cli.options import WithoutFields, offers_settings
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.conduct import Conduct
 from fedsparse.modelling.specification import FitSpecification
@@ -26,7 +26,7 @@ def train(
     folder: Folder = DEFAULT_FOLDER,
     *,
     conduct: Conduct,
-    specification: Annotated[FitSpecification, Without("sparsities", "folds")],
+    specification: Annotated[FitSpecification, WithoutFields("sparsities", "folds")],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),

@@ -3,18 +3,16 @@
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedsparse.errors import OptionError
 from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.modelling.specification import Count
 from fedsparse.requests import Curvature, LocalSteps, Request
 from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.describing import ColumnDescription
-
-Count = Annotated[int, Field(ge=1)]
 
 _WAYS_OUT = {
     "ColumnSquares": "train with --no-standardize",

@@ -2,7 +2,7 @@
 
 from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.page import Section
-from fedsparse.report.parts import Part, Settings, Subheading
+from fedsparse.report.parts import Part, SettingsList, Subheading
 
 GLOSSARY = {
     "Feature": "Something known of every row that a prediction can use, such as an age or the "
@@ -38,14 +38,14 @@ def provenance_sections(summary: FitSummary) -> list[Section]:
         "Fingerprint of the data": summary.model.fingerprint,
         **{f"Version of {name}": version for name, version in summary.model.versions.items()},
     }
-    made: list[Part] = [Settings({name: text for name, text in facts.items() if text})]
+    made: list[Part] = [SettingsList({name: text for name, text in facts.items() if text})]
     if summary.settings:
-        made += [Subheading("Settings"), Settings(summary.settings)]
+        made += [Subheading("Settings"), SettingsList(summary.settings)]
     words = dict(GLOSSARY)
     if summary.selection is None and summary.evaluation is None:
         del words["Cross-validation"]
     return [
-        Section("Words on this page", [Settings(words)]),
+        Section("Words on this page", [SettingsList(words)]),
         Section("How this was made", made),
     ]
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from fedsparse.research.experiments.experiment_settings import ExperimentSettings
-from fedsparse.research.experiments.reading import Reached, Reading, median_text
+from fedsparse.research.experiments.reading import CaughtUp, Reading, median_text
 
 NEARLY = 0.9
 """A factor this close to the paper's counts as the same."""
@@ -159,7 +159,7 @@ def _judged(
     return Claim(reading.settings.name, claim, paper, ours, verdict)
 
 
-def _verdict(plain: Reached, extrapolated: Reached, factor: float | None, measure: str) -> str:
+def _verdict(plain: CaughtUp, extrapolated: CaughtUp, factor: float | None, measure: str) -> str:
     wanted = 1.0 if factor is None else factor
     for reached, addition in ((plain, ""), (extrapolated, f" {WITH_EXTRAPOLATION}")):
         own = reached.factor(measure)

@@ -18,7 +18,7 @@ STEP_SECONDS = 20e-6
 
 
 @dataclass(frozen=True)
-class Reached:
+class CaughtUp:
     """When a method got to where the baseline ended, seed by seed; None if it did not.
 
     Attributes
@@ -71,14 +71,14 @@ class Reading:
         self.facts = facts
         self._results = results
 
-    def reached(self, algorithm: str, server: str) -> Reached:
+    def reached(self, algorithm: str, server: str) -> CaughtUp:
         """When a method got to where the baseline ended."""
         found = [
             self._reached_on(seed, algorithm, server)
             for seed in self.settings.seeds
             if not self._final(seed, algorithm, server).is_empty()
         ]
-        return Reached(
+        return CaughtUp(
             [rounds for rounds, _, _ in found],
             [factor for _, factor, _ in found],
             [time for _, _, time in found],

@@ -54,10 +54,6 @@ class Store:
         write_atomically(path, as_parquet(table))
         return table
 
-    def holds(self, name: str, configuration: dict[str, Any]) -> bool:
-        """Whether a configuration has been worked out."""
-        return self._path(name, configuration).exists()
-
     def _path(self, name: str, configuration: dict[str, Any]) -> Path:
         text = json.dumps(configuration, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]

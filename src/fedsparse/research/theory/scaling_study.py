@@ -27,7 +27,7 @@ from fedsparse.errors import DivergenceWarning, OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Logistic, Loss, SquaredError
 
-Model = Literal["linear", "logistic"]
+ModelName = Literal["linear", "logistic"]
 Sweep = Literal["rows", "width", "width, one client", "clients"]
 
 SPARSITY = 10
@@ -72,7 +72,7 @@ class Design:
     (FederatedData(2 clients, 6 rows, 8 features, dense float64), 5)
     """
 
-    model: Model
+    model: ModelName
     clients: int
     samples: int
     width: int
@@ -205,7 +205,7 @@ def _designs(quick: bool) -> Iterator[tuple[Sweep, int, Design]]:
     widths = (30, 150, 750) if quick else (30, 100, 300, 1000, 3000)
     clients = (2, 4, 8) if quick else (2, 4, 8, 16, 32)
     total = 1600 if quick else 6400
-    models: tuple[Model, ...] = ("linear", "logistic")
+    models: tuple[ModelName, ...] = ("linear", "logistic")
     for model in models:
         for place, rows in enumerate(samples):
             yield "rows", place, Design(model, 5, rows, 200)
