@@ -15,7 +15,7 @@ from fedsparse.cli.federation.flower_options import (
     need_flower,
 )
 from fedsparse.cli.inspect import print_inspection
-from fedsparse.cli.options import Without, offers_settings
+from fedsparse.cli.options import WithoutFields, offers_settings
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.training import DryRun
 
@@ -27,7 +27,7 @@ def inspect(
     folder: Folder = DEFAULT_FOLDER,
     *,
     dry_run: Annotated[
-        DryRun, Without("dry_run", "min_sites", "if_absent", "data", "target", "out")
+        DryRun, WithoutFields("dry_run", "min_sites", "if_absent", "data", "target", "out")
     ],
     out: Annotated[Path, typer.Option(help="Folder for inspection.json and left-out.csv.")] = Path(
         "inspected"

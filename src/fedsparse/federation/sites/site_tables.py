@@ -17,7 +17,7 @@ from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
 from fedsparse.tables.cells import Task, cell_findings
 from fedsparse.tables.delimited import typed
-from fedsparse.tables.describing import describe_target, summarize
+from fedsparse.tables.describing import describe_checked, describe_target
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
 from fedsparse.tables.sentences import Finding, listed
@@ -141,7 +141,7 @@ class NamedTable(SiteTable):
         """Counts, sums and levels."""
         roles = self._roles(wishes)
         usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
-        description = summarize(typed(self.frame), site, usable, wishes.task)
+        description = describe_checked(typed(self.frame), site, usable, wishes.task)
         hidden = [name for name in unusable if name != self.target]
         plain: dict[str, Any] = {
             "dropped": tuple(name for name in description.dropped if name not in unusable),
