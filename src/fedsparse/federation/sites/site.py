@@ -27,7 +27,7 @@ from fedsparse.federation.payloads import (
     to_bytes,
 )
 from fedsparse.federation.sites.policy import Policy
-from fedsparse.federation.sites.site_tables import SiteTable, Wishes
+from fedsparse.federation.sites.site_tables import SiteTable, Told, Wishes
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Softmax, SquaredError
 from fedsparse.requests import Request
@@ -35,7 +35,7 @@ from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
 from fedsparse.requests.wire.vectors import MAX_LENGTH, WireError
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.sentences import counted, listed
+from fedsparse.tables.sentences import Finding, counted, listed
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -157,25 +157,29 @@ class Site:
             wishes = Wishes.model_validate(written)
         except ValidationError:
             raise WireError("What is to be described is malformed.") from None
-        objection = self._policy.objection_to_few(self._table.rows)
         faults = self._table.faults(self.name, wishes)
         for fault in faults:  # they quote rows: they are told here and nowhere else
             log.error("%s", fault.sentence)
-        problems = [] if objection is None else [objection]
-        problems += self._table.lacking(wishes)
-        problems += [_ROWS_CANNOT_BE_USED] if faults else []
-        if problems and (objection is not None or not wishes.dry_run):
+        problems = [*self._table.lacking(wishes), *([_ROWS_CANNOT_BE_USED] if faults else [])]
+        objection = self._policy.objection_to_few(self._table.rows)
+        if objection is not None:
+            raise FederationError("; ".join([objection, *problems]))
+        if problems and not wishes.dry_run:
             raise FederationError("; ".join(problems))
-        names = dict.fromkeys(fault.column for fault in faults if fault.column is not None)
-        told = self._table.describe(self.name, wishes, list(names))
-        is_asked = wishes.task == "classification"
-        description = self._policy.allowed(told.description, numbers_are_classes=is_asked)
-        told = told.model_copy(update={"description": self._without_withheld(description)})
+        told = self._told(wishes, faults)
         if wishes.dry_run:
             more = {"problems": tuple(problems), "limits": self._policy.limits()}
             told = told.model_copy(update=more)
         log.info("%s described its table: %d rows", self.name, self._table.rows)
         return Described(told.model_dump(mode="json"))
+
+    def _told(self, wishes: Wishes, faults: Sequence[Finding]) -> Told:
+        """What the policy allows to tell of columns that are not at fault."""
+        unusable = dict.fromkeys(fault.column for fault in faults if fault.column is not None)
+        told = self._table.describe(self.name, wishes, list(unusable))
+        is_asked = wishes.task == "classification"
+        description = self._policy.allowed(told.description, numbers_are_classes=is_asked)
+        return told.model_copy(update={"description": self._without_withheld(description)})
 
     def _without_withheld(self, description: SiteDescription) -> SiteDescription:
         """What may be told; which columns and levels may not is said here, and here alone."""
