@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
 from fedsparse.compute import Clients, open_clients
 from fedsparse.compute.workers import Workers, available_threads
 from fedsparse.engines.checkpoint import fingerprint
@@ -83,22 +83,23 @@ class LocalEngine(Engine):
             return None
         return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
-    def would_stand_out(self, fill: FloatArray, fewest: int) -> bool:
-        """Whether few holes of some feature would get a value far from all that are known."""
+    def standing_out(self, fill: FloatArray, fewest: int) -> Int64Array:
+        """Features of which a few holes would get a value far from all that are known."""
         features = self._data.features
         if isinstance(features, sparse.csr_array) or fill.size != self.width:
-            return False
+            return np.empty(0, dtype=np.int64)
         is_missing = np.isnan(features)
         holes = is_missing.sum(axis=0)
         few = np.flatnonzero((holes > 0) & (holes < fewest) & (holes < features.shape[0]))
         if few.size == 0:
-            return False
+            return few
         known = features[:, few]
         low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
         # Shares of a level lie between 0 and 1, whichever of the two a site has.
         is_share = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
         reach = np.where(is_share, 1.0, high - low)
-        return bool(((fill[few] < low - reach) | (fill[few] > high + reach)).any())
+        is_far: BoolArray = (fill[few] < low - reach) | (fill[few] > high + reach)
+        return np.compress(is_far, few)
 
     def fingerprint(self) -> str:
         """A digest of all rows."""

@@ -5,9 +5,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from fedsparse.errors import FederationError
 from fedsparse.federation.server import mailbox
 from fedsparse.federation.server.inspection import LEFT_OUT, inspect_sites, read_inspection
-from fedsparse.federation.server.training import DryRun
+from fedsparse.federation.server.outcome import train
+from fedsparse.federation.server.training import DryRun, Training
 from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable
@@ -128,6 +130,17 @@ def test_every_column_left_out_is_in_a_file_with_reason_and_site(tmp_path):
         "ward,dropped by --drop,all sites",
     ]
     assert read_inspection(tmp_path) == found
+
+
+def test_columns_whose_holes_would_stand_out_are_named_by_the_site_alone(caplog):
+    size = np.arange(1.0, ROWS + 1.0)
+    sites = [site_with("bari", size=[None, *size[1:]]), site_with("cork", size=1e6 * size)]
+    grid = Nodes({place: answering(site) for place, site in enumerate(sites, 1)})
+    asked = {"sparsity": 1, "held_out": "none", "stability": 0, "impute": "mean"}
+    with pytest.raises(FederationError, match="the columns that its own log names") as caught:
+        train(grid, Training(sites=2, longest_wait=0.5, **asked))
+    assert "size" not in str(caught.value)
+    assert 'bari: holes would stand out: "size"' in caplog.text
 
 
 def test_columns_of_different_kinds_are_named_too(tmp_path):

@@ -34,7 +34,7 @@ from fedsparse.requests import Request
 from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
 from fedsparse.requests.wire.vectors import MAX_LENGTH, WireError
-from fedsparse.tables import SiteDescription
+from fedsparse.tables import Encoding, SiteDescription
 from fedsparse.tables.sentences import Finding, counted, listed
 
 log = logging.getLogger("fedsparse.federation")
@@ -243,12 +243,22 @@ class Site:
             digest = self._unchecked.pop()
             scaling = self._lenses[digest].scaling
             fill = None if scaling is None else scaling.fill
-            if fill is not None and engine.would_stand_out(fill, fewest):
+            places = () if fill is None else engine.standing_out(fill, fewest)
+            if len(places):
                 del self._lenses[digest]
+                # Which they are says where their extremes lie: it is said here and nowhere else.
+                names = [self._feature_names()[place] for place in places]
+                log.warning("%s: holes would stand out: %s", self.name, listed(names, len(names)))
                 raise FederationError(
                     "holes would be filled with a value far from all of its own; see whether "
-                    "sites use the same unit, or leave the column out with --drop"
+                    "sites use the same unit, or leave the columns that its own log names out with "
+                    "--drop"
                 )
+
+    def _feature_names(self) -> tuple[str, ...]:
+        """Of the table that was set up."""
+        assert self._setup is not None
+        return Encoding.model_validate(Setup.from_bytes(self._setup[1]).agreed).feature_names
 
     def _objection(self, requests: Sequence[Request], run: int) -> str | None:
         """Why some request is not answered, or None; those that are count against the policy."""
