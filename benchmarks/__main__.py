@@ -1,7 +1,7 @@
 """Run all short benchmarks, or those named: ``python -m benchmarks [speed growth …]``.
 
 ``python -m benchmarks rounds [options]`` takes hours and has options of its own; ``python -m
-benchmarks federation`` needs Flower and starts servers.
+benchmarks federation`` and ``python -m benchmarks lockstep`` need Flower and start servers.
 """
 
 import sys
@@ -33,9 +33,14 @@ def main() -> int:
 
         federation()
         return 0
+    if chosen == ["lockstep"]:
+        from benchmarks.lockstep import main as lockstep
+
+        lockstep()
+        return 0
     unknown = [name for name in chosen if name not in BENCHMARKS]
     if unknown:
-        known = ", ".join([*BENCHMARKS, "rounds", "federation"])
+        known = ", ".join([*BENCHMARKS, "rounds", "federation", "lockstep"])
         print(f"unknown benchmark {unknown[0]!r}; there are {known}")
         return 2
     for name in chosen:

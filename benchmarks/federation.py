@@ -70,7 +70,8 @@ def measure(line, folder, method, rounds, out):
     subprocess.run(
         [*line.at_server(), sys.executable, "-m", "fedsparse", "federation", "train", folder.root,
          "--sparsity", str(TAU), "--sites", str(len(SITES)), "--method", method, "--out", out,
-         "--rounds", str(rounds), "--evaluate-every", str(rounds)],
+         "--rounds", str(rounds), "--evaluate-every", str(rounds), "--held-out", "none",
+         "--stability", "0"],
         stdout=subprocess.DEVNULL,
         check=True,
     )  # fmt: skip

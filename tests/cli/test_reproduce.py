@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.cli.commands import COMMAND, assert_one_line, fedsparse
-from tests.experiments.tiny import TINY
+from tests.research.experiments.tiny import TINY
 
 pytestmark = pytest.mark.slow
 

@@ -217,14 +217,32 @@ def test_one_that_has_ended_is_not_told():
     assert [name for name, _ in log] == ["going on"]
 
 
-def test_an_error_of_one_conversation_ends_all(engine):
+def test_an_error_of_one_conversation_ends_all_and_is_told_to_the_others(engine):
+    log = []
+
     def refusing():
         yield (engine.ask(fs.Evaluate(np.zeros(24))),)
-        raise fs.DataError("these rows will not do")
+        raise fs.FederationError("these rows will not do")
 
-    with pytest.raises(fs.DataError, match="these rows will not do"):
-        fs.converse(engine, fs.together([counting(5, engine, [], "a"), refusing()]))
+    parts = [noting(engine, log, "before"), refusing(), noting(engine, log, "after")]
+    with pytest.raises(fs.FederationError, match="these rows will not do"):
+        fs.converse(engine, fs.together(parts))
     assert len(engine.asks) == 1
+    assert [name for name, _ in log] == ["before", "after"]
+
+
+def test_one_that_cannot_save_does_not_keep_the_others_from_it():
+    engine, log = failing(2, fs.FederationError("the line is dead")), []
+
+    def without_room():
+        try:
+            yield from counting(9, engine, [], "a")
+        except fs.FederationError:
+            raise OSError("the disk is full") from None
+
+    with pytest.raises(OSError, match="the disk is full"):
+        fs.converse(engine, fs.together([without_room(), noting(engine, log, "b")]))
+    assert [name for name, _ in log] == ["b"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), fs.FederationError("gone")], ids=repr)

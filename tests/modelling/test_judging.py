@@ -1,5 +1,7 @@
 """Judging on held-out rows: who is judged on what."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,12 @@ def test_one_fold_is_enough_for_large_data():
     found = hold(labs(), given(2), FitOptions(fs.SquaredError()), only_first=True)
     assert found.scores[0].rows == 17
     assert found.held_out == "a random fifth of every site's rows"
+
+
+def test_a_hole_among_held_out_rows_alone_is_filled_too():
+    """The site's other rows have none, so nothing but the table says that there are holes."""
+    data = labs()
+    features = data.features.copy()
+    features[0, 3] = np.nan
+    found = hold(replace(data, features=features), given(2), FitOptions(fs.SquaredError()))
+    assert all(np.isfinite(score.metrics["RMSE"]) for score in found.scores)

@@ -70,6 +70,10 @@ def together(conversations: Iterable[Conversation[_Result]]) -> Conversation[lis
             except StopIteration as end:
                 results[place] = end.value
                 del under_way[place]
+            except BaseException as error:
+                del under_way[place]
+                _tell_all(under_way.values(), error)
+                raise
         if not under_way:
             return [results[place] for place in sorted(results)]
         try:
@@ -102,9 +106,15 @@ def exchanges_of(conversation: Conversation[_Result]) -> Conversation[tuple[_Res
 
 
 def _tell_all(conversations: Iterable[Conversation[_Result]], error: BaseException) -> None:
+    """Raise an error inside all of them; one that cannot save what it has says so itself."""
+    others = []
     for conversation in conversations:
         try:
             conversation.throw(error)
+        except StopIteration:  # it ends in peace
+            pass
         except BaseException as again:
-            if again is not error:  # one that could not save what it had says so itself
-                raise
+            if again is not error:
+                others.append(again)
+    if others:
+        raise others[0]

@@ -8,6 +8,7 @@ import numpy as np
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.engines.conversation import Conversation, converse
+from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
 from fedsparse.problem.rows import Rows
@@ -74,14 +75,15 @@ class JudgeAlone(Request):
         data = clients.data.client(place)
         loss, is_numbers = clients.loss, clients.classes is None
         how: Parting = {"of": self.parts, "seed": self.part_seed, "by_class": not is_numbers}
-        training, _ = Rows().but_part(self.part, **how).of(data)
         unseen, _ = Rows().part(self.part, **how).of(data)
-        if len(training) == 0 or len(unseen) == 0:
+        if unseen.samples in (0, data.samples):
             sizes = self.answer_shapes(clients.shape)
             return {name: np.zeros(size) for name, size in sizes.items() if size is not None}
-        engine = LocalEngine(training, loss, clients.workers.threads)
+        # The whole table says whether there are holes: held-out rows may have the only ones.
+        engine = LocalEngine(data, loss, clients.workers.threads)
+        training = engine.where(Rows().but_part(self.part, **how))
         try:
-            model = converse(engine, self._fitting(engine))
+            model = converse(training, self._fitting(training))
         finally:
             engine.close()
         with one_thread():
@@ -91,7 +93,7 @@ class JudgeAlone(Request):
             scores, targets = scores + (model.scaling.offset - self.centre), targets - self.centre
         return judged(targets, scores, is_numbers=is_numbers)
 
-    def _fitting(self, engine: LocalEngine) -> Conversation[Fitted]:
+    def _fitting(self, engine: Engine) -> Conversation[Fitted]:
         """τ features, or fewer where there are few rows."""
         loss = engine.lens.loss
         options = FitOptions(

@@ -18,7 +18,7 @@ from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.summary import FitSummary
-from tests.engines.flower.federated_tables import judged
+from tests.federation.federated_tables import judged
 
 TARGET = "outcome"
 SECONDS = 600

@@ -4,7 +4,7 @@ import pytest
 
 from fedsparse.errors import OptionError
 from fedsparse.research.experiments.experiment_settings import NAMES, parse_settings, read_settings
-from tests.experiments.tiny import TINY
+from tests.research.experiments.tiny import TINY
 
 PAPER_STEP_SIZES = [10, 1, 0.6, 0.3, 0.1, 0.06, 0.03, 0.01, 0.001]
 

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as arrays_of
 
 from fedsparse import OptionError, hard_threshold
 from fedsparse.federation.strategies import FedHT, FedIterHT, hard_threshold_arrays
-from tests.engines.flower.grids import Nodes
+from tests.federation.grids import Nodes
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "sparse_flower_app" / "sparse_app.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sparse_flower_app" / "sparse_app.py"
 VECTORS = arrays_of.arrays(
     np.float64, st.integers(1, 20), elements=st.floats(-1e3, 1e3).filter(lambda v: v != 0)
 )

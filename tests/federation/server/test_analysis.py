@@ -10,14 +10,15 @@ import pytest
 
 from fedsparse.errors import DataError
 from fedsparse.federation.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
-from fedsparse.federation.server import flower_engine, mailbox
+from fedsparse.federation.server import flower_engine as server_engine
+from fedsparse.federation.server import mailbox
 from fedsparse.federation.server.outcome import train
 from fedsparse.federation.server.replay import replay
 from fedsparse.federation.server.training import Training
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary
 from tests.builders import STORAGES
-from tests.engines.flower.federated_tables import (
+from tests.federation.federated_tables import (
     KINDS,
     NAMES,
     analysed,
@@ -95,7 +96,7 @@ class TestMessages:
         clients = clients_of("numbers")
         specification = specification_for("numbers")
         whole = analysed(engine_on(grid_of(sites_of(clients)), "numbers"), specification)
-        monkeypatch.setattr(flower_engine, "LARGEST_MESSAGE", 2000)
+        monkeypatch.setattr(server_engine, "LARGEST_MESSAGE", 2000)
         grid = grid_of(sites_of(clients))
         engine = engine_on(grid, "numbers")
         split = analysed(engine, specification)

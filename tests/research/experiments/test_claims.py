@@ -5,7 +5,7 @@ import pytest
 
 from fedsparse.research.experiments.claims import claims_table
 from fedsparse.research.experiments.experiment_settings import parse_settings
-from tests.experiments.tiny import TINY
+from tests.research.experiments.tiny import TINY
 
 FACTS = {
     "experiment": "tiny",

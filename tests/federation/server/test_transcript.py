@@ -25,8 +25,8 @@ from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable
 from fedsparse.modelling.summary import FitSummary
 from fedsparse.requests import Answers
-from tests.engines.flower.federated_tables import assert_same_analysis
-from tests.engines.flower.grids import TARGET, Nodes, answering
+from tests.federation.federated_tables import assert_same_analysis
+from tests.federation.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")
 

@@ -10,7 +10,7 @@ from fedsparse.federation.server.flower_engine import FlowerEngine
 from fedsparse.federation.sites.policy import Policy
 from fedsparse.modelling.analysis import analysing
 from fedsparse.modelling.fitting import loss_for
-from tests.engines.flower.grids import Nodes, answering, site_named
+from tests.federation.grids import Nodes, answering, site_named
 
 NAMES = ("aachen", "bari", "cork", "delft", "espoo")
 KINDS = {"numbers": None, "two classes": 2, "three classes": 3}

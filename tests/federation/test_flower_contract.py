@@ -50,12 +50,12 @@ from fedsparse.federation.messages import MESSAGE_TYPE, content_of, payload_in
 from fedsparse.federation.payloads import Hello, from_bytes
 from fedsparse.federation.server.submission import project_of
 from fedsparse.federation.server.training import Training
-from tests.engines.flower.guarded_superlink import ELSEWHERE
+from tests.federation.guarded_superlink import ELSEWHERE
 
 RELEASES = ("1.41", "1.42")
 """Releases of Flower that fedsparse supports, as ``pyproject.toml`` says, too."""
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SECONDS = 120
 
 
@@ -235,7 +235,7 @@ def address(tmp_path_factory):
     home = tmp_path_factory.mktemp("flower")
     with open(home / "superlink.log", "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.engines.flower.guarded_superlink", str(port), str(home)],
+            [sys.executable, "-m", "tests.federation.guarded_superlink", str(port), str(home)],
             cwd=ROOT,
             stdout=log,
             stderr=subprocess.STDOUT,

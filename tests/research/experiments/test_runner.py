@@ -10,7 +10,7 @@ from fedsparse.research.experiments.experiment_settings import parse_settings
 from fedsparse.research.experiments.problems import Experiment
 from fedsparse.research.experiments.runner import Runner
 from fedsparse.research.experiments.store import Store
-from tests.experiments.tiny import TINY
+from tests.research.experiments.tiny import TINY
 
 
 def experiment(text=TINY):

@@ -27,7 +27,7 @@ from fedsparse.modelling.fitting import FitOptions, prepare
 from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate
-from tests.engines.flower.grids import TARGET, Nodes, answering, site_named
+from tests.federation.grids import TARGET, Nodes, answering, site_named
 
 NAMES = ("aachen", "bari", "cork", "delft")
 TAU = 5

@@ -173,46 +173,40 @@ class TestPrivacy:
             assert repr(number) not in told
 
     @pytest.mark.parametrize(
-        ("columns", "name", "secret"),
+        ("columns", "secret"),
         [
-            ({"ward": ["eye", *["ear"] * 11]}, "ward", "eye"),
-            ({"dose 2": [0.5, *[None] * 11]}, "dose 2", "0.5"),
+            ({"ward": ["eye", *["ear"] * 11]}, "eye"),
+            ({"dose 2": [0.625, *[None] * 11]}, "0.625"),
+            ({"load": [812.5, *[0.0] * 11]}, "812.5"),
         ],
-        ids=["a level", "values"],
+        ids=["a level", "values", "a number among equal ones"],
     )
-    def test_of_a_column_that_few_rows_have_some_value_of_only_the_name_is_told(
-        self, columns, name, secret
+    def test_a_column_in_which_few_rows_stand_out_is_withheld_and_the_site_stays(
+        self, columns, secret
     ):
+        (name,) = columns
         told = described(site_with(columns=columns)).told["description"]
         assert told["withheld"] == [name]
         assert name not in told["names"]
         assert secret not in str(told)
-        generous = described(site_with(columns=columns, smallest_samples=1)).told["description"]
-        assert name in generous["names"]
-        assert generous["withheld"] == []
+        generous = described(site_with(columns=columns, smallest_samples=1))
+        assert name in generous.told["description"]["names"]
 
-    @pytest.mark.parametrize(
-        ("targets", "labels"),
-        [(["yes", *["no"] * 11], {"no": 11, "yes": 0}), ([1, *[0] * 11], {"0": 11, "1": 0})],
-        ids=["a label", "one of two numbers"],
-    )
-    def test_how_many_rows_have_a_label_is_not_told_if_they_are_few(self, targets, labels):
-        told = described(site_with(targets)).told["description"]
-        assert told["target"]["labels"] == labels
-        generous = described(site_with(targets, smallest_samples=1)).told["description"]
-        assert sorted(generous["target"]["labels"].values()) == [1, 11]
+    @pytest.mark.parametrize("targets", [["yes", *["no"] * 11], [1, *[0] * 11]])
+    def test_of_a_label_that_few_rows_have_only_the_name_is_told(self, targets):
+        labels = described(site_with(targets)).told["description"]["target"]["labels"]
+        assert sorted(labels.values()) == [0, 11]
 
     def test_a_server_cannot_have_values_told_as_categories(self):
         told = described(site_with(), categories=["age"]).told["description"]
-        assert told["withheld"] == ["age"]
-        for number in ROWS[:, 0].tolist():
-            assert repr(number) not in str(told)
+        assert "age" in told["withheld"]
+        assert not any(str(value) in str(told) for value in ROWS[:, 0])
 
     def test_few_whole_numbers_are_not_told_as_labels_unless_asked(self):
         site = site_with([1, 2, 3, 4] * 3)
         assert described(site).told["description"]["target"]["labels"] is None
-        asked = described(site, task="classification").told["description"]["target"]["labels"]
-        assert asked == {"1": 0, "2": 0, "3": 0, "4": 0}
+        asked = described(site, task="classification").told["description"]["target"]
+        assert asked["labels"] == dict.fromkeys("1234", 0)
 
     def test_columns_that_a_site_does_not_offer_are_neither_told_nor_used(self, tmp_path):
         frame = pl.DataFrame({"age": ROWS[:, 0], "name": SIXES, "pay": NINES, TARGET: TARGETS})
@@ -242,27 +236,19 @@ class TestPrivacy:
         kind = "category" if "levels" in used else "number"
         asked = setup(columns=[{"name": named, "kind": kind, **used}])
         reply = ask(site_with(columns=columns), fs.ColumnSums(), asked)
-        assert reply == Refused("the server uses columns of which its policy lets it tell nothing")
+        assert isinstance(reply, Refused)
+        assert reply.reason == "the server uses columns of which its policy lets it tell nothing"
 
-    @pytest.mark.parametrize("fill", [1e9, -1e9])
-    def test_a_hole_is_not_filled_so_that_its_row_stands_out(self, fill):
+    @pytest.mark.parametrize(
+        ("fill", "kind"), [(1e9, Refused), (-1e9, Refused), (4.5, Answered), (10.5, Answered)]
+    )
+    def test_a_hole_is_not_filled_so_that_its_row_stands_out(self, fill, kind):
         site = site_with(columns={"dose 2": [None, *range(11)]})
         asked = setup(columns=[{"name": "dose 2", "kind": "number"}], impute="mean")
-
-        def filled_with(value):
-            return Lens(
-                fs.SquaredError(),
-                scaling=Scaling(np.zeros(1), np.ones(1), 0.0, fill=np.array([value])),
-            )
-
-        refused = ask(site, fs.Gradient(np.zeros(1)), asked, lens=filled_with(fill))
-        assert "holes would be filled with a value far from all of its own" in refused.reason
-        bare = to_bytes(
-            Asks(digest_of(asked), ((filled_with(fill).digest, encode_request(fs.Evaluate(X))),))
-        )
-        assert from_bytes(site.reply(bare, 1)) == TellMe((filled_with(fill).digest,))
-        likely = ask(site, fs.Gradient(np.zeros(1)), asked, lens=filled_with(4.5))
-        assert isinstance(likely, Answered)
+        scaling = Scaling(np.zeros(1), np.ones(1), 0.0, fill=np.array([fill]))
+        lens = Lens(fs.SquaredError(), scaling=scaling)
+        assert isinstance(ask(site, fs.Evaluate(np.zeros(1)), asked, lens=lens), kind)
+        assert isinstance(ask(site, fs.Evaluate(X)), Answered)  # what was refused is forgotten
 
     def test_a_setup_does_not_fill_holes(self):
         """Lenses do, and they are looked at."""
