@@ -12,7 +12,15 @@ from tests.tables.builders import PATIENTS
 
 ROLES = Roles(target="relapse", site="hospital")
 STRICT = agree([describe(PATIENTS, "Bari", ROLES)], ROLES)
-FILLING = agree([describe(PATIENTS, "Bari", ROLES)], ROLES, impute="mean")
+LEAVING_HOLES = agree([describe(PATIENTS, "Bari", ROLES)], ROLES, impute="mean")
+FILLS = {"age": (50.0,), "dose": (1.25,), "ward": (0.5, 0.25, 0.25)}
+FILLING = STRICT.model_copy(
+    update={
+        "columns": tuple(
+            column.model_copy(update={"fill": FILLS[column.name]}) for column in STRICT.columns
+        )
+    }
+)
 
 
 def refuse(frame, *parts, encoding=STRICT, part="features"):
@@ -85,10 +93,16 @@ class TestMissingValues:
         ward=pl.when(pl.col("age") == 50).then(pl.lit(" ")).otherwise("ward"),
     )
 
-    def test_are_filled_by_an_encoding_that_fills(self):
+    def test_are_filled_by_columns_that_know_with_what(self):
         features = FILLING.features(self.FRAME, "new.csv")
-        assert features[1, 1] == pytest.approx(PATIENTS["dose"].mean())
-        assert features[2, 2:].tolist() == [0.5, 5 / 12, 1 / 12]
+        assert features[1, 1] == 1.25
+        assert features[2, 2:].tolist() == [0.5, 0.25, 0.25]
+
+    def test_stay_holes_for_a_fit_to_fill(self):
+        features = LEAVING_HOLES.features(self.FRAME, "new.csv")
+        expected = np.zeros(features.shape, dtype=bool)
+        expected[1, 1] = expected[2, 2:] = True
+        assert np.array_equal(np.isnan(features), expected)
 
     def test_are_refused_by_one_that_does_not(self):
         refuse(self.FRAME, 'new.csv: column "dose", row 2 (the header not counted) is missing')
@@ -98,7 +112,7 @@ class TestMissingValues:
     def test_of_a_whole_column_are_filled(self):
         frame = PATIENTS.with_columns(dose=pl.lit(None), ward=pl.lit(None))
         features = FILLING.features(frame, "new.csv")
-        np.testing.assert_allclose(features[:, 1], PATIENTS["dose"].mean())
+        assert (features[:, 1] == 1.25).all()
 
 
 class TestRefusals:

@@ -101,14 +101,12 @@ def test_sites_that_are_missing_when_a_run_is_resumed_are_named(interrupted):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (
-            {"sparsity": 3},
-            "began with --sparsity 2 and cannot go on with --sparsity 3; say the same as then",
-        ),
+        ({"sparsity": 3}, "began with --sparsity 2 and cannot go on with --sparsity 3; say"),
         (
             {"drop": ("gene 4",)},
-            'began with --drop \\[\\] and cannot go on with --drop \\["gene 4"\\]',
+            'began with --drop \\[\\] and cannot go on with --drop \\["gene 4"',
         ),
+        ({"l2": 0.5}, r"began without --l2 and cannot go on with --l2 0\.5"),
     ],
 )
 def test_other_options_are_told_when_a_run_is_resumed(interrupted, changes, told):

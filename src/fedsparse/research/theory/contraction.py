@@ -89,6 +89,7 @@ def reference_solution(
 
     Examples
     --------
+    >>> import fedsparse as fs
     >>> data = fs.FederatedData.from_clients([(np.eye(3), [3.0, 0.1, 2.0])])
     >>> reference_solution(data, fs.SquaredError(), 2).coef.round(4)
     array([3., 0., 2.])
@@ -126,6 +127,7 @@ def measure_contraction(
 
     Examples
     --------
+    >>> import fedsparse as fs
     >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0])])
     >>> algorithm = fs.FedHT(1, local_steps=1, step_size=0.25)
     >>> measured = measure_contraction(algorithm, data, fs.SquaredError(), np.array([2.0]))
