@@ -115,7 +115,7 @@ class TestTrain:
             (["--drop", "age", "--keep", "age"], 'column "age" is named by both --drop and --keep'),
             (["--local-steps", 3], "--local-steps means nothing without --method; leave it out"),
             (["--method", "nowhere.py:Own"], "nowhere.py cannot be imported: FileNotFoundError"),
-            (["--resume"], "checkpoint.npz to go on from; name the run's folder with --out"),
+            (["--resume"], "transcript.bin to go on from; name the run's folder with --out"),
         ],
         ids=[
             "seed",
@@ -136,7 +136,7 @@ class TestTrain:
         assert_one_line(done.stderr, told)
 
     def test_an_unfinished_run_is_not_lost(self, tmp_path):
-        (tmp_path / "checkpoint.npz").write_bytes(b"")
+        (tmp_path / "transcript.bin").write_bytes(b"")
         done = federation(
             "train", tmp_path, "--sparsity", 3, "--sites", 2, "--insecure", "--out", tmp_path
         )
