@@ -101,6 +101,11 @@ class LocalEngine(Engine):
         is_far: BoolArray = (fill[few] < low - reach) | (fill[few] > high + reach)
         return np.compress(is_far, few)
 
+    def rows_shown(self, lens: Lens) -> int:
+        """How many rows a lens shows."""
+        clients = self._look(lens).clients
+        return 0 if clients is None else clients.data.samples
+
     def fingerprint(self) -> str:
         """A digest of all rows."""
         return fingerprint(self._data)

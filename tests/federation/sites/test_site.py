@@ -271,6 +271,30 @@ class TestPrivacy:
         reply = ask(site, fs.ColumnSums(), asked)
         assert reply == Refused("the server fills holes before it says what with")
 
+    def test_rows_are_not_cut_into_single_ones(self):
+        lens = Lens(fs.SquaredError(), Rows().part(3, of=1000))
+        reply = ask(site_with(), fs.Gradient(X), lens=lens)
+        assert reply == Refused("its policy lets rows be cut into 10 parts; use fewer folds")
+
+    @pytest.mark.parametrize(
+        ("parts", "request_", "is_told"),
+        [
+            (2, fs.Gradient(X), True),
+            (3, fs.Gradient(X), False),
+            (3, fs.ColumnSums(), False),
+            (6, fs.Evaluate(X), True),
+            (10, fs.Evaluate(X), False),
+        ],
+        ids=["six rows", "four rows", "sums of four", "judged on two", "judged on one"],
+    )
+    def test_few_rows_are_not_learnt_from_and_a_single_one_not_judged_on(
+        self, parts, request_, is_told
+    ):
+        """Of twelve rows; too few count as none, and the site stays."""
+        lens = Lens(fs.SquaredError(), Rows().part(parts - 1, of=parts))
+        (answer,) = ask(site_with(), request_, lens=lens).answers
+        assert (answer is not None) == is_told
+
     def test_the_first_of_consecutive_numbers_cannot_be_worked_out(self):
         site = site_with(columns={"case": range(4711, 4723)})
         numbers = described(site).told["description"]["numbers"]

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.modelling.specification import Count
-from fedsparse.requests import Curvature, LocalSteps, Request
+from fedsparse.problem.rows import PartOfRows
+from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request
 from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.describing import ColumnDescription
@@ -51,6 +53,8 @@ class Policy(BaseModel):
     most_rounds: Count | None = None
     """Requests answered in one run, those for sums of columns, l_i, the objective or metrics not
     counted. Each model of an analysis takes some: cross-validation takes hundreds."""
+    most_parts: Count = 10
+    """Parts that a lens may cut rows into: of many parts each would be a single row."""
     most_local_steps: Count = 10_000
     """In one request: more keep the site busy for long."""
 
@@ -119,6 +123,22 @@ class Policy(BaseModel):
             told = None
         plain = target.model_copy(update={"labels": told})
         return description.model_copy(update={"target": plain})
+
+    def objection_to_lens(self, lens: Lens) -> str | None:
+        """Why rows are not looked at like that, or None."""
+        parts = [cut.of for cut in lens.rows.cuts if isinstance(cut, PartOfRows)]
+        if max(parts, default=0) > self.most_parts:
+            return f"its policy lets rows be cut into {self.most_parts} parts; use fewer folds"
+        return None
+
+    def fewest_rows(self, request: Request) -> int:
+        """Fewest rows a lens must show for a request to be answered as if it had any.
+
+        What is learnt from must be ``smallest_samples`` rows. Rows that are only judged on may be
+        two: folds of small sites are no larger, and what is told is a sum of losses.
+        """
+        is_judged = isinstance(request, (Evaluate, Judge))
+        return min(2, self.smallest_samples) if is_judged else self.smallest_samples
 
     def objection(self, request: Request, rows: int) -> str | None:
         """Why a request is not answered on so many rows, or None."""

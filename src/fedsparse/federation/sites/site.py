@@ -228,7 +228,7 @@ class Site:
         objection = self._objection([request for _, request in requests], run)
         if objection is not None:
             return Refused(objection)
-        answers = tuple(_answer_of(engine, lens, request) for lens, request in requests)
+        answers = tuple(self._answer_of(engine, lens, request) for lens, request in requests)
         size = sum(len(own[0]) for own in answers if own is not None)
         log.info(
             "%s answered %s with %d bytes%s",
@@ -273,6 +273,15 @@ class Site:
         self._rounds[run] += rounds
         return None
 
+    def _answer_of(
+        self, engine: LocalEngine, lens: Lens, request: Request
+    ) -> tuple[bytes, float] | None:
+        """An answer and what its rows weigh; None if the lens shows none, or too few to tell of."""
+        if engine.rows_shown(lens) < self._policy.fewest_rows(request):
+            return None
+        found = engine.answer_of(lens, request)
+        return None if found is None else (encode_answer(found[0]), float(found[1]))
+
     def _learn(self, asks: Asks) -> None:
         """Keep what was told of setup and lenses."""
         if asks.setup is not None:
@@ -284,6 +293,9 @@ class Site:
             self._unchecked.clear()
         for written in asks.lenses:
             lens = lens_from_bytes(written)
+            objection = self._policy.objection_to_lens(lens)
+            if objection is not None:
+                raise FederationError(objection)
             self._lenses[lens.digest] = lens
             self._unchecked.add(lens.digest)
 
@@ -313,11 +325,6 @@ class Site:
         engine = LocalEngine(data, loss, self._threads)
         self._opened = (session, engine)
         return engine
-
-
-def _answer_of(engine: LocalEngine, lens: Lens, request: Request) -> tuple[bytes, float] | None:
-    found = engine.answer_of(lens, request)
-    return None if found is None else (encode_answer(found[0]), float(found[1]))
 
 
 def _listed(requests: Sequence[Request]) -> str:
