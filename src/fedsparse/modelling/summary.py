@@ -14,8 +14,8 @@ class SiteCount(StoredPart):
 
     name: str
     rows: int
-    classes: dict[str, int] | None = None
-    """Rows of each class; None for regression."""
+    classes: dict[str, int | None] | None = None
+    """Rows of each class, None where a site may not tell how many; None for regression."""
     bytes_down: int | None = None
     bytes_up: int | None = None
     """Content of the messages to and from a site on a network."""

@@ -215,7 +215,7 @@ def _site(member: Member, *, is_classes: bool) -> SiteCount:
     return SiteCount(
         name=member.name,
         rows=member.description.rows,
-        classes=labels if labels and all(labels.values()) else None,  # 0: it may not tell
+        classes=None if labels is None else {own: count or None for own, count in labels.items()},
         bytes_down=member.bytes_down,
         bytes_up=member.bytes_up,
         socket_down=member.socket_down,

@@ -124,6 +124,10 @@ def _steps(summary: FitSummary) -> list[dict[str, str]]:
         steps.append(_step("Choosing the number of features", chosen.rounds, sent))
     if summary.stability:
         steps.append(_step("Stability", summary.stability.rounds, None))
+    if summary.evaluation and summary.evaluation.rounds:
+        steps.append(_step("Judging on held-out rows", summary.evaluation.rounds, None))
+    if summary.exchanges:  # all steps that do not wait for each other share their messages
+        steps.append(_step("Everything, in lockstep", summary.exchanges, None))
     return steps
 
 

@@ -65,13 +65,14 @@ def _explanation(evaluation: Evaluation) -> str:
         "Measured on rows that a model had not seen while it learnt "
         f"({folds}{evaluation.held_out})."
     )
-    if _methods(evaluation.scores) == ["federated"]:
+    methods = _methods(evaluation.scores)
+    if methods == ["federated"]:
         return text
+    pooled = ", and one learnt from all rows in one place" if "pooled" in methods else ""
     return (
-        f"{text} Scaling and the choice of features were done anew without those rows. The "
-        "federated model is learnt by all sites together from sums over their rows. Beside it "
-        "stand models that each site learns from its own rows, and one learnt from all rows in "
-        "one place."
+        f"{text} Filling, scaling and the choice of features were done anew without those rows. "
+        "The federated model is learnt by all sites together from sums over their rows. Beside it "
+        f"stand models that each site learns from its own rows{pooled}."
     )
 
 

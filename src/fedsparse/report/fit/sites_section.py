@@ -65,10 +65,11 @@ def _table(summary: FitSummary) -> pl.DataFrame:
 
 
 def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
-    counts: dict[str, int] = {}
+    counts: dict[str, int | None] = {}
     for site in sites:
         for label, count in (site.classes or {}).items():
-            counts[label] = counts.get(label, 0) + count
+            before = counts.get(label, 0)
+            counts[label] = None if before is None or count is None else before + count
     return SiteCount(
         name=name,
         rows=sum(site.rows for site in sites),
@@ -90,9 +91,7 @@ def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
     counts = site.classes or {}
     cells = {"Site": site.name, "Rows": f"{site.rows:,}"}
     for label in classes:
-        count = counts.get(label, 0)
-        share = f" ({percent(count / site.rows)})" if site.rows else ""
-        cells[f"of class {label}"] = f"{count:,}{share}"
+        cells[f"of class {label}"] = _rows_of_class(counts.get(label, 0), site.rows)
     if site.bytes_down is not None:
         cells["Sent to it"] = _sent(site.bytes_down, site.socket_down)
     if site.bytes_up is not None:
@@ -100,6 +99,12 @@ def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
     if site.took_part is not None:
         cells["Took part"] = site.took_part
     return cells
+
+
+def _rows_of_class(count: int | None, rows: int) -> str:
+    if count is None:
+        return "not told"
+    return f"{count:,} ({percent(count / rows)})" if rows else f"{count:,}"
 
 
 def _sent(content: int, on_socket: int | None) -> str:
