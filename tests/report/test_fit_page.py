@@ -268,7 +268,7 @@ class TestHeadline:
                 made_up_summary(),
                 "20 of 7,129 features predict “relapse” with 94 % accuracy on rows the model had "
                 f"not seen, learnt from 5 sites (72 rows) in 4 rounds, {IN_ONE_PLACE} Always "
-                "answering “no relapse”, the most frequent class, would reach 51 %. "
+                "answering “relapse”, the most frequent class, would reach 51 %. "
                 f"12 are {AGAIN}",
             ),
             (

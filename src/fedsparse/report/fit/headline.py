@@ -71,11 +71,11 @@ def _effort(summary: FitSummary) -> str:
 
 def _baseline(summary: FitSummary) -> str:
     """What an accuracy has to be compared with."""
-    counts: Counter[str] = Counter()
-    for site in summary.sites:
-        counts.update(site.classes or {})
-    if _metrics(summary).get("accuracy") is None or not counts.total():
+    confusion = None if summary.evaluation is None else summary.evaluation.confusion
+    if _metrics(summary).get("accuracy") is None or confusion is None:
         return ""
+    rows = zip(confusion.classes, confusion.counts, strict=True)
+    counts = Counter({name: sum(predicted) for name, predicted in rows})
     ((name, count),) = counts.most_common(1)
     share = percent(count / counts.total())
     return f"Always answering {quoted(name)}, the most frequent class, would reach {share}."
