@@ -188,7 +188,7 @@ def _rows():
 def test_the_demonstration_ends_with_the_model_of_one_process(tmp_path):
     done = federation("demo", "--rounds", 2, "--out", tmp_path / "demo")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "training on 5 sites: aachen, bari, cork, delft, espoo" in done.stdout
+    assert "learning from 5 sites: aachen, bari, cork, delft, espoo" in done.stdout
     assert "the same bit for bit." in done.stdout
     report = tmp_path / "demo" / "trained" / "report.html"
     assert done.stdout.endswith(f"Report: {report}\n")

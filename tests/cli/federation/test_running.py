@@ -128,7 +128,7 @@ def test_a_run_whose_terminal_is_closed_stops(federation, number):
     run.until_answers(4)
     run.process.send_signal(number)
     assert run.finish() == 130, run.text
-    assert "go on with --resume" in run.lines[-2]
+    assert "Go on from its transcript with --resume" in run.lines[-2]
     assert "No run is under way." in tell(federation, "status").stdout
 
 

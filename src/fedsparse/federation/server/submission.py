@@ -56,11 +56,11 @@ def submit(
             _follow(control, run, results, tell)
         except KeyboardInterrupt:
             _stop(control, results)
-            tell(f"The run is stopped; {task.once_more}.")
+            tell(f"The run is stopped. {task.once_more}.")
             raise
         if not _is_finished(results):
             reason = _why_unfinished(control, run, results / FLOWER_LOG)
-            raise FederationError(f"{reason}; {task.once_more}")
+            raise FederationError(f"{reason}. {task.once_more}")
 
 
 def project_of(task: SitesRun) -> str:
@@ -185,7 +185,7 @@ def _is_finished(results: Path) -> bool:
 
 
 def _why_unfinished(control: Control, number: int, log: Path) -> str:
-    """Why there is no result, as the beginning of a sentence."""
+    """Why there is no result, in a sentence."""
     is_stopped = False
     try:
         is_stopped = any(run.is_stopped for run in control.runs() if run.number == number)
@@ -193,4 +193,4 @@ def _why_unfinished(control: Control, number: int, log: Path) -> str:
         pass
     if is_stopped:
         return f"run {number} was stopped"
-    return f"run {number} ended without a result, {log} says why"
+    return f"run {number} ended without a result; {log} says why"

@@ -37,7 +37,7 @@ class SitesRun(TableSpecification, Conduct):
     ] = None
 
     once_more: ClassVar[str]
-    """What to do when a run was stopped, as a sentence's end."""
+    """What to do when a run was stopped, in a sentence."""
 
     @classmethod
     def from_run_config(cls, config: Mapping[str, Any]) -> Self:
@@ -81,7 +81,7 @@ class Training(FitSpecification, SitesRun):
 
     resume: Annotated[bool, Field(description="Go on from the transcript in the folder.")] = False
 
-    once_more: ClassVar[str] = "go on from its transcript with --resume"
+    once_more: ClassVar[str] = "Go on from its transcript with --resume"
 
     def what_is_learnt(self) -> dict[str, Flat]:
         """The settings on which the model depends, and not who waits how long for whom."""
@@ -107,7 +107,7 @@ class DryRun(SitesRun):
         float, Field(gt=0, description="Seconds to wait for sites that are not there."), SITES
     ] = 30.0
 
-    once_more: ClassVar[str] = "inspect once more"
+    once_more: ClassVar[str] = "Inspect once more"
 
     def terms(self) -> Terms:
         """On which terms the sites' tables would be put together."""

@@ -26,6 +26,9 @@ _WAYS_OUT = {
     "SmoothnessAbove": "train with a --step-size",
 }
 
+_SELDOM_ASKED = ("Gradient", "ShiftedLasso")
+"""By no method that `train` offers by name."""
+
 
 class Policy(BaseModel):
     """What a site answers; everything has a safe default.
@@ -87,7 +90,8 @@ class Policy(BaseModel):
         >>> Policy(most_rounds=50).limits()
         ('its policy allows 50 answers in a run; each model of an analysis takes some',)
         """
-        found = [_not_allowed(name) for name in REQUESTS if name not in self.requests]
+        asked = [name for name in REQUESTS if name not in _SELDOM_ASKED]
+        found = [_not_allowed(name) for name in asked if name not in self.requests]
         if self.smallest_support > 1:
             found.append(
                 f"curvature is told on at least {self.smallest_support} features; train with a "
