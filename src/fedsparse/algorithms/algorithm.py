@@ -43,6 +43,11 @@ class State:
             self, x=x, round=self.round + 1, iterations=self.iterations + int(iterations)
         )
 
+    def forget(self, *names: str) -> "State":
+        """The same state with less in memory."""
+        kept = {name: value for name, value in self.memory.items() if name not in names}
+        return replace(self, memory=kept)
+
     def remember(self, **values: FloatArray) -> "State":
         """The same state with more in memory."""
         return replace(self, memory={**self.memory, **values})

@@ -106,7 +106,10 @@ def smoothness_update(state: State, answers: Answers) -> State:
     """Remember the range of max l_i, or the lowest threshold that no client lies above."""
     request = smoothness_request(state)
     if isinstance(request, SmoothnessAbove):
-        return state.remember(smoothness=np.array([request.largest(answers.total("above"))]))
+        largest = request.largest(answers.total("above"))
+        if largest is None:  # a client came back that lies above all others together
+            return state.forget("smoothness_range")
+        return state.remember(smoothness=np.array([largest]))
     mean = answers.average("smoothness")
     if answers.count == 1 or mean == 0.0:  # it is the largest
         return state.remember(smoothness=np.array([mean]))

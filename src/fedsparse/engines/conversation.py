@@ -6,6 +6,7 @@ compose: ``yield from`` makes one after another, `together` holds several in loc
 """
 
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from inspect import GEN_SUSPENDED, getgeneratorstate
 from typing import TypeVar
 
@@ -47,7 +48,8 @@ def converse(engine: Engine, conversation: Conversation[_Result]) -> _Result:
         return result
     except BaseException as error:
         if getgeneratorstate(conversation) == GEN_SUSPENDED:  # it waits for what will not come
-            conversation.throw(error)
+            with suppress(StopIteration):  # one that ends in peace does not undo the error
+                conversation.throw(error)
         raise
 
 
@@ -100,7 +102,8 @@ def exchanges_of(conversation: Conversation[_Result]) -> Conversation[tuple[_Res
         try:
             answers = yield asks
         except BaseException as error:
-            conversation.throw(error)
+            with suppress(StopIteration):
+                conversation.throw(error)
             raise
         count += 1
 

@@ -50,5 +50,5 @@ class Lens:
         digest = hashlib.blake2b(json.dumps(told).encode(), digest_size=16)
         if own is not None:
             for vector in (own.mean, own.scale, *(() if own.fill is None else (own.fill,))):
-                digest.update(vector.tobytes())
+                digest.update((vector + 0.0).tobytes())  # −0.0 does not survive the wire
         return digest.hexdigest()

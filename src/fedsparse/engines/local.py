@@ -68,7 +68,7 @@ class LocalEngine(Engine):
 
     def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer all the asks, those of a lens one after the other."""
-        self._make_room({ask.lens.digest for ask in asks})
+        self.make_room({ask.lens.digest for ask in asks})
         answers: dict[int, Answers] = {}
         for digest in dict.fromkeys(ask.lens.digest for ask in asks):
             own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
@@ -76,10 +76,12 @@ class LocalEngine(Engine):
             answers |= {place: prepared.answer(asks[place]) for place in own}
         return [answers[place] for place in range(len(asks))]
 
-    def answer_of(self, lens: Lens, request: Request) -> tuple[Fields, float] | None:
-        """What the only client answers, and what its rows weigh; None if the lens shows none."""
+    def answer_of(
+        self, lens: Lens, request: Request, fewest: int = 1
+    ) -> tuple[Fields, float] | None:
+        """What the only client answers, and what its rows weigh; None if the lens shows too few."""
         prepared = self._look(lens)
-        if prepared.clients is None:
+        if prepared.clients is None or prepared.clients.data.samples < fewest:
             return None
         return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
@@ -103,8 +105,7 @@ class LocalEngine(Engine):
 
     def rows_shown(self, lens: Lens) -> int:
         """How many rows a lens shows."""
-        clients = self._look(lens).clients
-        return 0 if clients is None else clients.data.samples
+        return int(lens.rows.mask(self._data).sum())
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
@@ -125,7 +126,7 @@ class LocalEngine(Engine):
                 self._prepared[lens.digest] = found
         return found
 
-    def _make_room(self, wanted: set[str]) -> None:
+    def make_room(self, wanted: set[str]) -> None:
         """Forget lenses that are not asked about any more, once there are many."""
         if sum(other.bytes for other in self._prepared.values()) > _KEPT_BYTES / 2:
             for digest in self._prepared.keys() - wanted:

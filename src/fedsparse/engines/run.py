@@ -97,9 +97,8 @@ def run(
     with _engine_for(data, loss, threads) as engine:
         saver = None
         if checkpoint is not None:
-            identity = checkpoints.problem_identity(
-                algorithm, engine.fingerprint(), engine.lens.loss, int(seed)
-            )
+            shown = f"{engine.fingerprint()} through {engine.lens.digest}"
+            identity = checkpoints.problem_identity(algorithm, shown, engine.lens.loss, int(seed))
             saver = _Saver(Path(checkpoint), identity, every)
         conversation = running(
             engine,
@@ -280,6 +279,7 @@ class _Course:
         self._diverged = False
         self._request: Request | None = None
         self._is_objective_extra = False
+        self._is_of_everyone = True
         start = algorithm.start(engine.shape, seed, engine.lens.loss)
         loaded = saver.load(rounds) if saver else None
         self._reached = Reached(start, start) if loaded is None else self._going_on(loaded)
@@ -314,6 +314,7 @@ class _Course:
         taking_part = self._everyone if request.of_everyone else self._participants(state)
         which = request.asked(taking_part)
         is_everyone = which.size == self._everyone.size
+        self._is_of_everyone = is_everyone
         beside: tuple[Ask, ...] = ()
         self._is_objective_extra = False
         if self._is_due(state) and request.is_round:
@@ -334,9 +335,10 @@ class _Course:
         began = time.perf_counter()
         answers, request = told[0], self._request
         assert request is not None
-        if answers.count == 0:
-            raise DataError("no client has a row to learn from; ask for other rows, or give more")
         before, reached = self._reached.state, self._reached
+        if answers.count == 0:
+            self._skip_or_refuse(before)
+            return
         objective = None
         if self._is_due(before) and request.is_round:
             objective = told[-1].average("objective")
@@ -368,6 +370,12 @@ class _Course:
         is_new = after.round > before.round
         if self._saver and is_new and after.round % self._saver.every == 0:
             self.save()
+
+    def _skip_or_refuse(self, before: State) -> None:
+        """Nobody answered: those drawn for the round have no rows, or nobody has any."""
+        if self._is_of_everyone:
+            raise DataError("no client has a row to learn from; ask for other rows, or give more")
+        self._reached = replace(self._reached, state=before.step(before.x, 0))
 
     def lacks_last_objective(self) -> bool:
         """Whether f at the last x is not known yet."""

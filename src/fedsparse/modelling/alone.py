@@ -9,6 +9,7 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.engines.conversation import Conversation, converse
 from fedsparse.engines.engine import Engine
+from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
 from fedsparse.problem.rows import Rows
@@ -66,6 +67,13 @@ class JudgeAlone(Request):
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """See `fedsparse.requests.judged.judged`."""
         return judged_shapes(shape)
+
+    def shown(self, lens: Lens, *, by_class: bool) -> tuple[Lens, Lens]:
+        """Lenses on the rows that are learnt from and on those that are judged on."""
+        how: Parting = {"of": self.parts, "seed": self.part_seed, "by_class": by_class}
+        training = lens.rows.but_part(self.part, **how)
+        unseen = lens.rows.part(self.part, **how)
+        return replace(lens, rows=training), replace(lens, rows=unseen)
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """Sums of each client over its held-out rows; all zero if it has none, or no others."""

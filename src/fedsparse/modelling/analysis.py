@@ -12,6 +12,7 @@ from fedsparse.engines.engine import Engine
 from fedsparse.errors import DataError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
 from fedsparse.modelling.fitting import (
+    NO_ROWS,
     FitOptions,
     Fitted,
     Prepared,
@@ -134,6 +135,8 @@ class _Work:
 
     def all(self) -> Conversation[Analysis]:
         prepared = yield from prepare(self._engine, self._options)
+        if prepared.rows == 0:
+            raise DataError(NO_ROWS)
         if not prepared.is_learnable:
             raise DataError("all rows have the same label; a model needs rows of two classes")
         plan = _plan(self._asked, self._engine, prepared, len(self._sparsities(prepared)))

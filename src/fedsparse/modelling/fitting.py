@@ -203,8 +203,9 @@ class Prepared:
 
     @property
     def is_learnable(self) -> bool:
-        """Whether there are rows of more than one class, or numbers."""
-        return self.labels is None or sum(count > 0 for count in self.labels) > 1
+        """Whether there are rows, and of more than one class if they have classes."""
+        has_classes = self.labels is None or sum(count > 0 for count in self.labels) > 1
+        return self.rows > 0 and has_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +231,9 @@ class Fitted:
     def of(cls, result: Result, scaling: Scaling) -> "Fitted":
         """The model that a run on scaled features found."""
         return cls(*scaling.on_original_scale(result.coef), result, scaling)
+
+
+NO_ROWS = "no site has a row to learn from; give more rows, or lower the sites' smallest_samples"
 
 
 def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
@@ -261,14 +265,16 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     )
     (sums,) = yield (engine.ask(request),)
     if sums.count == 0:
-        raise DataError("no site has a row to learn from; give more rows, or fewer folds")
+        return Prepared(engine, 0, 0.0, 0, None)
     mass = float(sums.total("mass"))
     known = sums.total("known") if engine.has_holes else np.full(engine.width, mass)
     means = sums.total("total") / np.where(known > 0, known, 1.0)
     deviations = None
     if options.standardize:
         (squares,) = yield (engine.ask(ColumnSquares(means)),)
-        deviations = np.sqrt(squares.total("squares") / mass)
+        if squares.count == 0:
+            raise DataError("no site tells how its columns vary; see to the sites and begin anew")
+        deviations = np.sqrt(squares.total("squares") / float(squares.total("mass")))
     offset = float(sums.total("target")) / mass
     scaling = _scaling(engine, options, means, deviations, offset)
     lens = replace(engine.lens, loss=options.loss_on(mass), scaling=scaling)
@@ -374,6 +380,8 @@ def fit_model(
 def fit(engine: Engine, sparsity: int, options: FitOptions) -> Conversation[Fitted]:
     """Prepare rows and fit a model on them; see `prepare` and `fit_model`."""
     prepared = yield from prepare(engine, options)
+    if prepared.rows == 0:
+        raise DataError(NO_ROWS)
     return (yield from fit_model(prepared, sparsity, options))
 
 

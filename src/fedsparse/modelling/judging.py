@@ -182,7 +182,7 @@ class _Judge:
             seed=options.seed,
             centre=prepared.scaling.offset,
         )
-        whole = self.engine.where(self.engine.lens.rows)
+        whole = self.engine.through(replace(self.engine.lens, loss=options.loss, scaling=None))
         names = self.engine.names
         answers = yield tuple(
             whole.ask(request, which=np.array([place])) for place in range(len(names))

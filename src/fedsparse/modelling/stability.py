@@ -23,14 +23,14 @@ def select_stably(
     pairs: int = 25,
     threshold: float = 0.75,
     on_model: OnModel = tell_nobody,
-) -> Conversation[Stability]:
+) -> Conversation[Stability | None]:
     """How often each feature is chosen on random halves of every site's rows, and without a site.
 
     Halves come in complementary pairs (Shah & Samworth, J. R. Stat. Soc. B 2013). Calling features
     stable that are chosen in a share of at least π halves, the expected number of stable features
     that one half chooses no more often than a random draw would (with probability at most q/d) is
     at most q² / ((2π − 1) d), q being how many features a half chooses on average. All fits are in
-    lockstep: they take the exchanges of the slowest.
+    lockstep: they take the exchanges of the slowest. None if no half can be learnt from.
 
     Parameters
     ----------
@@ -74,10 +74,13 @@ def select_stably(
         for own, label in zip([*halves, *without], labels, strict=False)
     ]
     supports, exchanges = yield from exchanges_of(together(fits))
-    of_halves, of_sites = supports[: len(halves)], supports[len(halves) :]
+    of_halves = [own for own in supports[: len(halves)] if own is not None]
+    of_sites = [own for own in supports[len(halves) :] if own is not None]
+    if not of_halves:
+        return None
     average = float(np.mean([support.size for support in of_halves]))
     return Stability(
-        subsamples=len(halves),
+        subsamples=len(of_halves),
         sparsity=sparsity,
         threshold=threshold,
         expected_false=average**2 / ((2.0 * threshold - 1.0) * engine.width),
@@ -93,11 +96,11 @@ def _support(
     options: FitOptions,
     label: str,
     on_model: OnModel,
-) -> Conversation[Int64Array]:
-    """Features chosen on some rows; none if these are all of one class."""
+) -> Conversation[Int64Array | None]:
+    """Features chosen on some rows; None if nothing can be learnt from them."""
     prepared = yield from prepare(engine.where(rows), options)
     if not prepared.is_learnable:
-        return np.empty(0, dtype=np.int64)
+        return None
     model = yield from fit_model(prepared, sparsity, options.roughly)
     on_model(label)
     used = np.abs(model.coefficients.reshape(engine.width, -1)).max(axis=1)

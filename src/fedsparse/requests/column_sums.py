@@ -93,13 +93,17 @@ class ColumnSquares(Request):
         return (self.centre,)
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
-        """A vector as long as a row."""
-        return {"squares": shape[:1]}
+        """A number, and a vector as long as a row."""
+        return {"mass": None, "squares": shape[:1]}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
-        """``squares`` of each client."""
-        sums = [_squares(clients.data.client(int(place)), self.centre) for place in which]
-        return {"squares": DenseStack(np.array(sums), clients.shape[:1])}
+        """``squares`` of each client, and ``mass``: others may answer than told their sums."""
+        sites = [clients.data.client(int(place)) for place in which]
+        sums = [_squares(site, self.centre) for site in sites]
+        return {
+            "mass": np.array([float(site.masses[0]) for site in sites]),
+            "squares": DenseStack(np.array(sums), clients.shape[:1]),
+        }
 
 
 def _stored(site: FederatedData) -> int:

@@ -71,8 +71,8 @@ class SmoothnessAbove(Request):
         above = (own[:, None] > self.thresholds()).astype(np.float64)
         return {"above": DenseStack(above, (THRESHOLDS,))}
 
-    def largest(self, counts: FloatArray) -> float:
-        """The lowest threshold that no client lies above.
+    def largest(self, counts: FloatArray) -> float | None:
+        """The lowest threshold that no client lies above; None if some lie above all.
 
         Parameters
         ----------
@@ -85,7 +85,8 @@ class SmoothnessAbove(Request):
         >>> float(round(request.largest(np.array([1.0] * 128 + [0.0] * 128)), 3))
         1.416
         """
-        return float(self.thresholds()[np.flatnonzero(counts == 0)[0]])
+        free = np.flatnonzero(counts == 0)
+        return float(self.thresholds()[free[0]]) if free.size else None
 
 
 def smoothness_of(clients: Clients, which: Int64Array) -> FloatArray:

@@ -1,6 +1,7 @@
 """The engine that reaches sites over Flower."""
 
 import hashlib
+import itertools
 import logging
 import math
 import time
@@ -33,7 +34,15 @@ from fedsparse.federation.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.federation.server.roll_call import roll_call
 from fedsparse.federation.server.transcript import SitesEngine
 from fedsparse.modelling.fitting import loss_for
-from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Fields, Request
+from fedsparse.requests import (
+    Answers,
+    ColumnSquares,
+    ColumnSums,
+    Fields,
+    Request,
+    Smoothness,
+    SmoothnessAbove,
+)
 from fedsparse.requests.wire.answer_bytes import decode_answer, stack_answers
 from fedsparse.requests.wire.request_bytes import encode_request
 from fedsparse.requests.wire.vectors import WireError
@@ -50,7 +59,8 @@ Replies = dict[int, tuple[Fields, float] | None]
 """A site's answers by the place of their ask, with what its rows weigh; None: it has no rows."""
 
 _COUNTED = (
-    "answers", "missed", "unscaled", "bytes_down", "bytes_up", "socket_down", "socket_up"
+    "answers", "missed", "unscaled", "bytes_down", "bytes_up", "socket_down", "socket_up",
+    "excluded", "is_absent",
 )  # fmt: skip
 """What is known of a site when a run goes on later."""
 
@@ -139,14 +149,13 @@ class FlowerEngine(SitesEngine):
         How all sites' tables become arrays.
     members
         The sites and how they did.
-    exchanges
-        Messages to every site and back so far.
     """
 
     def __init__(self, grid: Grid, terms: Terms, conduct: Conduct) -> None:
         self._conduct = conduct
         # Flower must not drop a message before we do: it does not take well to questions about it.
         self._mailbox = Mailbox(grid, 2 * _WORTH_DELIVERING * conduct.round_seconds)
+        self._numbers = itertools.count(1)  # shared by all views of the engine
         self._questions = 0
         told = roll_call(self._mailbox, terms.wishes, conduct)
         self.encoding = agree(list(told.values()), terms)
@@ -158,7 +167,6 @@ class FlowerEngine(SitesEngine):
         self.width = len(self.encoding.feature_names)
         self.is_sparse = not self.encoding.columns
         self.has_holes = self.encoding.impute is not None
-        self.exchanges = 0
         classes = self.encoding.classes
         self.lens = Lens(loss_for(None if classes is None else len(classes), 1.0))
         agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
@@ -181,12 +189,12 @@ class FlowerEngine(SitesEngine):
 
     def _exchange(self, asks: Sequence[Ask]) -> list[Answers]:
         """One message to every site that is asked something."""
-        self._questions += 1
+        self._questions = next(self._numbers)
         began = time.monotonic()
         question = _Question(asks, self)
         asked = [member for member in self.members if question.places_of(member)]
         answers = self._collect(question, asked)
-        self._exclude_not_finite(answers)
+        self._exclude_not_finite(question, answers)
         self._check_enough(question, asked, answers)
         for member in asked:
             if question.is_round:
@@ -199,7 +207,6 @@ class FlowerEngine(SitesEngine):
             "%s: %d of %d sites answered in %.1f s",
             question.listed, len(answers), len(asked), seconds,
         )  # fmt: skip
-        self.exchanges += 1
         return [question.sums(place, answers, seconds) for place in range(len(asks))]
 
     def fingerprint(self) -> str:
@@ -208,18 +215,23 @@ class FlowerEngine(SitesEngine):
         told += [member.description.model_dump_json() for member in self.members]
         return hashlib.blake2b("\0".join(told).encode(), digest_size=16).hexdigest()
 
-    def standing(self) -> dict[str, dict[str, int | None]]:
+    def standing(self) -> dict[str, dict[str, int | str | None]]:
         """What was counted of every site."""
         return {
             member.name: {name: getattr(member, name) for name in _COUNTED}
             for member in self.members
         }
 
-    def recall(self, sites: Mapping[str, Mapping[str, int | None]]) -> None:
+    def recall(self, sites: Mapping[str, Mapping[str, int | str | None]]) -> None:
         """Go on counting from there."""
         for member in self.members:
             for name in _COUNTED:
                 setattr(member, name, sites[member.name][name])
+
+    def go_on(self) -> None:
+        """Ask all sites again: those that were left out before may have been seen to."""
+        for member in self.members:
+            member.excluded, member.is_absent = None, False
 
     def close(self) -> None:
         """Look for replies no more; the grid is Flower's."""
@@ -312,9 +324,13 @@ class FlowerEngine(SitesEngine):
         except WireError as error:
             self._exclude(member, f"its answer cannot be used: {error}")
 
-    def _exclude_not_finite(self, answers: dict[int, Replies]) -> None:
-        """Leave out sites whose answers are not numbers, unless all are: then the run diverged."""
-        poisoned = [place for place, own in answers.items() if not _are_finite(own)]
+    def _exclude_not_finite(self, question: "_Question", answers: dict[int, Replies]) -> None:
+        """Leave out sites whose answers are not numbers, unless all are: then the run diverged.
+
+        One of several runs in lockstep may diverge at one site: that is its own affair, and no
+        reason to leave the site out of the others.
+        """
+        poisoned = [place for place, own in answers.items() if question.is_poisoned(own)]
         if len(poisoned) == len(answers):
             return
         for place in poisoned:
@@ -412,6 +428,18 @@ class _Question:
             found[place] = (answer, mass)
         return found
 
+    def is_poisoned(self, answers: "Replies") -> bool:
+        """Whether a site's answers cannot come of a run that diverges.
+
+        None of them is finite, or one to a question that has nothing to do with a model's x.
+        """
+        told = {place: own[0] for place, own in answers.items() if own is not None}
+        bad = [place for place, answer in told.items() if not _is_finite(answer)]
+        never = (ColumnSums, ColumnSquares, Smoothness, SmoothnessAbove)
+        return bool(bad) and (
+            len(bad) == len(told) or any(isinstance(self._asks[own].request, never) for own in bad)
+        )
+
     def sums(self, place: int, answers: dict[int, "Replies"], seconds: float) -> Answers:
         """The weighted sums of one ask, over sites in order."""
         ask = self._asks[place]
@@ -488,10 +516,8 @@ def _lie_within(numbers: FloatArray, least: float, most: float) -> bool:
     return not bool(((numbers < least) | (numbers > most)).any())
 
 
-def _are_finite(answers: "Replies") -> bool:
+def _is_finite(answer: Fields) -> bool:
     return all(
         field.is_finite() if isinstance(field, Stack) else bool(np.isfinite(field).all())
-        for own in answers.values()
-        if own is not None
-        for field in own[0].values()
+        for field in answer.values()
     )

@@ -185,6 +185,7 @@ class TranscribedEngine(Engine):
         self._engine = engine
         self._transcript = transcript
         self._known_lenses: set[str] = set()
+        self._is_replaying = True
         self.lens = engine.lens
         self.names = engine.names
         self.width = engine.width
@@ -201,6 +202,9 @@ class TranscribedEngine(Engine):
         asked = self._written(asks)
         known = self._transcript.next()
         if known is None:
+            if self._is_replaying:
+                self._engine.go_on()
+                self._is_replaying = False
             answers = self._engine.exchange(asks)
             self._transcript.append(Exchange(asked, tuple(answers), self._engine.standing()))
             return answers
@@ -251,6 +255,9 @@ class SitesEngine(Engine):
     def recall(self, sites: Any) -> None:
         """Take up what `standing` gave."""
         raise NotImplementedError
+
+    def go_on(self) -> None:
+        """The transcript has ended: from now on sites are asked again."""
 
 
 def _weights(ask: Ask) -> str | list[float]:

@@ -16,6 +16,9 @@ from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.describing import ColumnDescription
 
+FEWEST_JUDGED = 3
+"""Fewest rows that metrics may speak of."""
+
 _WAYS_OUT = {
     "ColumnSquares": "train with --no-standardize",
     "ColumnSums": "train without the site, or have it change its policy",
@@ -139,10 +142,11 @@ class Policy(BaseModel):
         """Fewest rows a lens must show for a request to be answered as if it had any.
 
         What is learnt from must be ``smallest_samples`` rows. Rows that are only judged on may be
-        two: folds of small sites are no larger, and what is told is a sum of losses.
+        fewer, because folds of small sites are: two for a sum of losses, three where the sum of
+        targets and of their squares is told, which would give two away.
         """
-        is_judged = isinstance(request, (Evaluate, Judge))
-        return min(2, self.smallest_samples) if is_judged else self.smallest_samples
+        fewest = {Evaluate: 2, Judge: FEWEST_JUDGED}.get(type(request), self.smallest_samples)
+        return min(fewest, self.smallest_samples)
 
     def objection(self, request: Request, rows: int) -> str | None:
         """Why a request is not answered on so many rows, or None."""
@@ -153,6 +157,8 @@ class Policy(BaseModel):
 
     def _objection_to_detail(self, request: Request) -> str | None:
         fewest = self.smallest_samples
+        if isinstance(request, JudgeAlone) and request.parts > self.most_parts:
+            return f"its policy lets rows be cut into {self.most_parts} parts; use fewer folds"
         if isinstance(request, LocalSteps) and request.steps > self.most_local_steps:
             return (
                 f"its policy allows {self.most_local_steps} local steps and not {request.steps}; "

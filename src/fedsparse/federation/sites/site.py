@@ -26,8 +26,9 @@ from fedsparse.federation.payloads import (
     lens_to_bytes,
     to_bytes,
 )
-from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.policy import FEWEST_JUDGED, Policy
 from fedsparse.federation.sites.site_tables import SiteTable, Told, Wishes
+from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Softmax, SquaredError
 from fedsparse.requests import Request
@@ -228,7 +229,10 @@ class Site:
         objection = self._objection([request for _, request in requests], run)
         if objection is not None:
             return Refused(objection)
-        answers = tuple(self._answer_of(engine, lens, request) for lens, request in requests)
+        engine.make_room({digest for digest, _ in asks.requests})
+        in_order = sorted(range(len(requests)), key=lambda place: asks.requests[place][0])
+        found = {place: self._answer_of(engine, *requests[place]) for place in in_order}
+        answers = tuple(found[place] for place in range(len(requests)))
         size = sum(len(own[0]) for own in answers if own is not None)
         log.info(
             "%s answered %s with %d bytes%s",
@@ -277,9 +281,14 @@ class Site:
         self, engine: LocalEngine, lens: Lens, request: Request
     ) -> tuple[bytes, float] | None:
         """An answer and what its rows weigh; None if the lens shows none, or too few to tell of."""
-        if engine.rows_shown(lens) < self._policy.fewest_rows(request):
-            return None
-        found = engine.answer_of(lens, request)
+        fewest = self._policy.smallest_samples
+        if isinstance(request, JudgeAlone):
+            training, unseen = request.shown(lens, by_class=engine.classes is not None)
+            if engine.rows_shown(training) < fewest or engine.rows_shown(unseen) < min(
+                FEWEST_JUDGED, fewest
+            ):
+                return None
+        found = engine.answer_of(lens, request, self._policy.fewest_rows(request))
         return None if found is None else (encode_answer(found[0]), float(found[1]))
 
     def _learn(self, asks: Asks) -> None:
@@ -287,6 +296,9 @@ class Site:
         if asks.setup is not None:
             if digest_of(asks.setup) != asks.session:
                 raise WireError("The setup is not the one that the message names.")
+            if self._setup is None or self._setup[0] != asks.session:
+                self._lenses.clear()  # those of another run; what is needed will be told again
+                self._unchecked.clear()
             self._setup = (asks.session, asks.setup)
         if len(self._lenses) + len(asks.lenses) > _MOST_LENSES:
             self._lenses.clear()  # what is still needed will be told again
