@@ -280,3 +280,20 @@ def test_all_runs_in_lockstep_are_told_of_an_interrupt():
     with pytest.raises(KeyboardInterrupt):
         fs.converse(engine, fs.together(runs))
     assert saved == [(2, 2), (8, 3), (9, 3)]
+
+
+def test_a_conversation_that_ends_in_peace_does_not_undo_an_error():
+    data = fs.FederatedData.from_clients([([[1.0]], [2.0])])
+    error = RuntimeError("the line is away")
+    failing = Failing(data, "squared", 1, at=1, error=error)
+
+    def forgiving():
+        try:
+            yield (failing.ask(fs.Evaluate(np.zeros(1))),)
+        except RuntimeError:
+            return 7
+
+    for conversation in (forgiving(), exchanges_of(forgiving()), fs.together([forgiving()])):
+        failing.asks.clear()
+        with pytest.raises(RuntimeError, match="the line is away"):
+            fs.converse(failing, conversation)

@@ -224,3 +224,19 @@ def test_what_is_not_asked_about_any_more_is_forgotten(monkeypatch):
         part = engine.where(fs.Rows().part(0, of=2, seed=seed))
         engine.exchange([part.ask(fs.Evaluate(np.zeros(24)))])
     assert sum(kept.bytes for kept in engine._prepared.values()) <= 2 * data.features.nbytes
+
+
+def test_a_checkpoint_on_some_rows_is_not_one_on_others(tmp_path):
+    engine = fs.LocalEngine(data_for("squared"), "squared", 1)
+    algorithm, path = fs.FedIterHT(3, local_steps=2), tmp_path / "run.npz"
+    fs.run(algorithm, engine.where(fs.Rows().part(0, of=5)), rounds=2, checkpoint=path)
+    with pytest.raises(fs.CheckpointError, match="its data differs"):
+        fs.run(algorithm, engine.where(fs.Rows().part(1, of=5)), rounds=2, checkpoint=path)
+
+
+def test_a_round_whose_clients_have_no_rows_is_passed_over():
+    engine = fs.LocalEngine(data_for("squared"), "squared", 1).where(fs.Rows().without(1))
+    algorithm = fs.FedIterHT(3, local_steps=2, step_size=0.01, clients_per_round=1)
+    result = fs.run(algorithm, engine, rounds=20)
+    assert result.records[-1].round == 20
+    assert result.objective < result.records[0].objective

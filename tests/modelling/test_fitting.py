@@ -167,4 +167,4 @@ def test_rows_that_nobody_has_are_told_in_one_sentence():
     engine = engine_on(np.ones((2, 1)), [1.0, 2.0], ["a", "b"])
     nobody = engine.where(fs.Rows().without(0).without(1))
     with pytest.raises(fs.DataError, match="no site has a row to learn from"):
-        prepared_on(nobody, FitOptions(fs.SquaredError()))
+        fitted_on(nobody, 1, FitOptions(fs.SquaredError()))

@@ -68,3 +68,17 @@ def test_a_hole_among_held_out_rows_alone_is_filled_too():
     features[0, 3] = np.nan
     found = hold(replace(data, features=features), given(2), FitOptions(fs.SquaredError()))
     assert all(np.isfinite(score.metrics["RMSE"]) for score in found.scores)
+
+
+def test_a_given_penalty_is_that_of_sites_alone_too():
+    """Whatever loss the engine itself was made with."""
+
+    def alone(l2):
+        options = FitOptions(fs.Logistic(l2=l2))
+        data = labs(by_class=True)
+        engine = fs.LocalEngine(data, fs.Logistic(l2=8.0), 1)
+        found = fs.converse(engine, evaluate_held_out(engine, given(2), options))
+        losses = {score.method: score.metrics["log-loss"] for score in found.scores[:3]}
+        return losses["alone"]
+
+    assert alone(0.01) < 0.9 * alone(8.0)

@@ -92,3 +92,13 @@ def test_one_client_is_the_largest():
 def test_features_that_are_all_zero_have_no_thresholds():
     nothing = [(np.zeros((2, 3)), np.ones(2))] * 2
     assert asked_by(nothing) == [fs.Smoothness]
+
+
+def test_a_client_above_all_thresholds_has_the_mean_asked_for_again():
+    """One that was away when the mean was told may lie above all others together."""
+    algorithm = fs.FedHT(2)
+    state = algorithm.start((5,), 0, fs.SquaredError())
+    state = algorithm.update(state, fs.Answers({"smoothness": np.array(2.0)}, 2.0, 2, 2))
+    assert isinstance(algorithm.request(state), fs.SmoothnessAbove)
+    above = fs.Answers({"above": np.ones(256)}, 3.0, 3, 3)
+    assert isinstance(algorithm.request(algorithm.update(state, above)), fs.Smoothness)

@@ -31,6 +31,7 @@ from fedsparse.federation.payloads import (
 from fedsparse.federation.sites.policy import Policy, read_policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable, NumberedTable, open_table
+from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import Scaling
 from fedsparse.requests.wire.answer_bytes import decode_answer
@@ -294,6 +295,19 @@ class TestPrivacy:
         lens = Lens(fs.SquaredError(), Rows().part(parts - 1, of=parts))
         (answer,) = ask(site_with(), request_, lens=lens).answers
         assert (answer is not None) == is_told
+
+    @pytest.mark.parametrize(
+        ("parts", "kind"),
+        [(30, Refused), (6, type(None)), (4, tuple)],
+        ids=["a row each", "two rows each", "three rows each"],
+    )
+    def test_a_site_alone_is_not_judged_on_fewer_than_three_rows(self, parts, kind):
+        request = JudgeAlone(
+            sparsity=1, keep=X, part=0, parts=parts, part_seed=0, precision=None,
+            standardize=True, intercept=True, rounds=5, seed=0, centre=0.0,
+        )  # fmt: skip
+        reply = ask(site_with(), request)
+        assert isinstance(reply if kind is Refused else reply.answers[0], kind)
 
     def test_the_first_of_consecutive_numbers_cannot_be_worked_out(self):
         site = site_with(columns={"case": range(4711, 4723)})

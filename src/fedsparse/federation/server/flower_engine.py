@@ -215,6 +215,11 @@ class FlowerEngine(SitesEngine):
         told += [member.description.model_dump_json() for member in self.members]
         return hashlib.blake2b("\0".join(told).encode(), digest_size=16).hexdigest()
 
+    @property
+    def exchanges(self) -> int:
+        """Messages to every site and back so far."""
+        return self._questions
+
     def standing(self) -> dict[str, dict[str, int | str | None]]:
         """What was counted of every site."""
         return {

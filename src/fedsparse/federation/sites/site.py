@@ -296,7 +296,7 @@ class Site:
         if asks.setup is not None:
             if digest_of(asks.setup) != asks.session:
                 raise WireError("The setup is not the one that the message names.")
-            if self._setup is None or self._setup[0] != asks.session:
+            if self._setup is not None and self._setup[0] != asks.session:
                 self._lenses.clear()  # those of another run; what is needed will be told again
                 self._unchecked.clear()
             self._setup = (asks.session, asks.setup)
