@@ -20,7 +20,7 @@ from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 TAU = 5
 ROUNDS = 11
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 def halving(round):
@@ -238,7 +238,7 @@ class TestResume:
 CHILD = """
 import sys
 import fedsparse as fs
-from tests.test_checkpoint import RUNS
+from tests.engines.test_checkpoint import RUNS
 from tests.builders import LOSS_OBJECTS, clients_for, federate
 
 algorithm, loss, _ = RUNS["mini-batch"]

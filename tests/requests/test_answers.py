@@ -63,13 +63,19 @@ def test_an_engine_weighs_clients_as_it_is_asked_to(weights):
 
 
 @pytest.mark.parametrize(
-    "request_", [fs.Smoothness(), fs.SmoothnessAbove(1.0, 2.0), fs.ColumnSums()], ids=repr
+    ("request_", "weights"),
+    [
+        (fs.Smoothness(), "uniform"),
+        (fs.SmoothnessAbove(1.0, 2.0), "uniform"),
+        (fs.ColumnSums(), "samples"),
+    ],
+    ids=repr,
 )
-def test_counts_and_sums_over_rows_are_not_weighed(request_):
-    """Whatever the algorithm's weights: all clients count once."""
+def test_counts_of_clients_and_sums_over_rows_have_weights_of_their_own(request_, weights):
+    """Whatever the algorithm's: all clients count once, or all rows do."""
     engine = fs.LocalEngine(fs.FederatedData.from_clients([([[1.0]], [1.0])] * 3))
-    assert engine.ask(request_, "samples").weights == "uniform"
-    assert engine.ask(request_, (0.5, 0.5, 0.0)).weights == "uniform"
+    assert engine.ask(request_, "samples").weights == weights
+    assert engine.ask(request_, (0.5, 0.5, 0.0)).weights == weights
 
 
 def test_only_those_asked_are_added_up():

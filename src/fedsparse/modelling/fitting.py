@@ -266,7 +266,7 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     (sums,) = yield (engine.ask(request),)
     if sums.count == 0:
         return Prepared(engine, 0, 0.0, 0, None)
-    mass = float(sums.total("mass"))
+    mass = sums.weight
     known = sums.total("known") if engine.has_holes else np.full(engine.width, mass)
     means = sums.total("total") / np.where(known > 0, known, 1.0)
     deviations = None
@@ -274,12 +274,12 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
         (squares,) = yield (engine.ask(ColumnSquares(means)),)
         if squares.count == 0:
             raise DataError("no site tells how its columns vary; see to the sites and begin anew")
-        deviations = np.sqrt(squares.total("squares") / float(squares.total("mass")))
-    offset = float(sums.total("target")) / mass
+        deviations = np.sqrt(squares.mean("squares"))  # by the rows that told them
+    offset = sums.average("target")
     scaling = _scaling(engine, options, means, deviations, offset)
     lens = replace(engine.lens, loss=options.loss_on(mass), scaling=scaling)
-    labels = tuple(sums.total("labels").astype(int).tolist()) if classes else None
-    rows, stored = int(sums.total("rows")), int(sums.total("stored"))
+    labels = tuple(np.rint(sums.total("labels")).astype(int).tolist()) if classes else None
+    rows, stored = (round(float(sums.total(name))) for name in ("rows", "stored"))
     return Prepared(engine.through(lens), rows, mass, stored, labels)
 
 

@@ -1,4 +1,8 @@
-"""Sums over rows by which all clients fill and scale their columns alike."""
+"""Sums over rows by which all clients fill and scale their columns alike.
+
+A client tells them over what its rows weigh, and is weighted by that: sums over clients are those
+over rows. So the value of a column that a single row has does not travel as it is.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,7 +33,7 @@ class ColumnSums(Request):
 
     of_everyone: ClassVar[bool] = True
     is_round: ClassVar[bool] = False
-    weights: ClassVar[Weights | None] = "uniform"
+    weights: ClassVar[Weights | None] = "samples"
 
     with_target: bool = False
     classes: int = 0
@@ -41,29 +45,32 @@ class ColumnSums(Request):
         is_asked = {"total": True, "known": self.with_holes, "labels": self.classes > 0}
         return {
             "rows": None,
-            "mass": None,
             "stored": None,
             "target": None,
             **{name: own for name, own in vectors.items() if is_asked[name]},
         }
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
-        """``rows``, ``mass``, ``stored``, ``target``, ``total``, ``known``, ``labels``."""
+        """``rows``, ``stored``, ``target``, ``total``, ``known`` and ``labels`` of each client."""
         sites = [clients.data.client(int(place)) for place in which]
-        width = clients.shape[:1]
+        masses = np.array([float(site.masses[0]) for site in sites])
+
+        def stacked(sums: list[FloatArray]) -> DenseStack:
+            return DenseStack(np.array(sums) / masses[:, None], sums[0].shape)
+
         fields: dict[str, Stack | FloatArray] = {
-            "rows": np.array([float(site.samples) for site in sites]),
-            "mass": np.array([float(site.masses[0]) for site in sites]),
-            "stored": np.array([float(_stored(site)) for site in sites]),
-            "target": np.array([self._target(site) for site in sites]),
-            "total": DenseStack(np.array([_totals(site) for site in sites]), width),
+            "rows": np.array([float(site.samples) for site in sites]) / masses,
+            "stored": np.array([float(_stored(site)) for site in sites]) / masses,
+            "target": np.array([self._target(site) for site in sites]) / masses,
+            "total": stacked([_totals(site) for site in sites]),
         }
         if self.with_holes:
-            fields["known"] = DenseStack(np.array([_known(site) for site in sites]), width)
+            fields["known"] = stacked([_known(site) for site in sites])
         if self.classes:
             codes = [clients.targets_of(int(place))[:, 0].astype(np.int64) for place in which]
-            counts = [np.bincount(own, minlength=self.classes).astype(float) for own in codes]
-            fields["labels"] = DenseStack(np.array(counts), (self.classes,))
+            fields["labels"] = stacked(
+                [np.bincount(own, minlength=self.classes).astype(float) for own in codes]
+            )
         return fields
 
     def _target(self, site: FederatedData) -> float:
@@ -82,7 +89,7 @@ class ColumnSquares(Request):
 
     of_everyone: ClassVar[bool] = True
     is_round: ClassVar[bool] = False
-    weights: ClassVar[Weights | None] = "uniform"
+    weights: ClassVar[Weights | None] = "samples"
 
     like_a_row: ClassVar[tuple[str, ...]] = ("centre",)
 
@@ -93,17 +100,14 @@ class ColumnSquares(Request):
         return (self.centre,)
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
-        """A number, and a vector as long as a row."""
-        return {"mass": None, "squares": shape[:1]}
+        """A vector as long as a row."""
+        return {"squares": shape[:1]}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
-        """``squares`` of each client, and ``mass``: others may answer than told their sums."""
+        """``squares`` of each client."""
         sites = [clients.data.client(int(place)) for place in which]
-        sums = [_squares(site, self.centre) for site in sites]
-        return {
-            "mass": np.array([float(site.masses[0]) for site in sites]),
-            "squares": DenseStack(np.array(sums), clients.shape[:1]),
-        }
+        sums = [_squares(site, self.centre) / float(site.masses[0]) for site in sites]
+        return {"squares": DenseStack(np.array(sums), clients.shape[:1])}
 
 
 def _stored(site: FederatedData) -> int:
