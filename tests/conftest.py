@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import settings
+
+# No limit depends on the clock: a busy machine holds a test up now and then.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)
