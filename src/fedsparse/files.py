@@ -5,8 +5,13 @@ import os
 import secrets
 from pathlib import Path
 
+PRIVATE_FILE = 0o600
+"""Permissions of a file that only its owner may read."""
 
-def write_atomically(path: Path, content: bytes) -> None:
+_PRIVATE_FOLDER = 0o700
+
+
+def write_atomically(path: Path, content: bytes, permissions: int = 0o666) -> None:
     """Write a file whole or not at all.
 
     The content goes to a temporary file in the same folder, reaches the disk, and then takes the
@@ -18,6 +23,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         File to write; its folder must exist.
     content
         All of the file.
+    permissions
+        Of the file, from its first byte on; the process's mask takes some away.
 
     Raises
     ------
@@ -34,7 +41,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        new = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
+        with open(new, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -45,8 +53,15 @@ def write_atomically(path: Path, content: bytes) -> None:
         _remove(temporary)
 
 
-def ready_folder(folder: Path) -> None:
+def ready_folder(folder: Path, permissions: int = 0o777) -> None:
     """Make sure a folder exists and can be written, before work whose results go there.
+
+    Parameters
+    ----------
+    folder
+        To make, if need be.
+    permissions
+        Of a new folder; the process's mask takes some away.
 
     Raises
     ------
@@ -63,12 +78,59 @@ def ready_folder(folder: Path) -> None:
     """
     probe = folder / f".{secrets.token_hex(8)}.tmp"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(permissions, parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from error
     finally:
         _remove(probe)
+
+
+def ready_private_folder(folder: Path) -> None:
+    """The same for a folder into which nobody else may look; one that is open to others is shut.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp()) / "keys"
+    >>> folder.mkdir(0o755)
+    >>> ready_private_folder(folder)
+    >>> is_open_to_others(folder)
+    False
+    """
+    ready_folder(folder, _PRIVATE_FOLDER)
+    if is_open_to_others(folder):
+        folder.chmod(_PRIVATE_FOLDER)
+
+
+def ready_results_folder(folder: Path) -> bool:
+    """The same for a folder that may be shared: a new one is private, an old one stays as it is.
+
+    Returns
+    -------
+    bool
+        Whether others may look into it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ready_results_folder(Path(tempfile.mkdtemp()) / "trained")
+    False
+    """
+    ready_folder(folder, _PRIVATE_FOLDER)
+    return is_open_to_others(folder)
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether somebody but the owner may use a file or folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> is_open_to_others(Path(tempfile.mkdtemp()))
+    False
+    """
+    return bool(path.stat().st_mode & 0o077)
 
 
 def _remove(temporary: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import fedsparse as fs
 from fedsparse.problem.rows import PartOfRows
@@ -18,7 +19,7 @@ def labelled(counts, seed=0):
     """Clients of so many rows, of two classes."""
     random = np.random.default_rng(seed)
     return fs.FederatedData.from_clients(
-        [(np.ones((count, 1)), random.integers(0, 2, count)) for count in counts]
+        [(random.standard_normal((count, 1)), random.integers(0, 2, count)) for count in counts]
     )
 
 
@@ -81,8 +82,30 @@ def test_a_cut_is_of_what_the_one_before_left(counts, of, seed):
 
 
 def test_small_clients_do_not_all_miss_the_same_part():
-    data = labelled([1] * 10)
-    assert np.bincount(parts_of(data, 5)).tolist() == [2, 2, 2, 2, 2]
+    data = labelled([1] * 100)
+    assert np.bincount(parts_of(data, 5)).min() > 5
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_who_does_not_know_the_rows_cannot_tell_the_parts(by_class):
+    """Clients alike in number, place and labels have other rows in a part, whatever the seed."""
+    labels = np.arange(20) % 2
+    masks = []
+    for own in range(100):
+        Z = np.random.default_rng(own).standard_normal((20, 3))
+        data = fs.FederatedData.from_clients([(Z, labels)])
+        masks.append(fs.Rows().part(0, of=2, seed=3, by_class=by_class).mask(data))
+    share = np.mean(masks, axis=0)
+    assert len({own.tobytes() for own in masks}) == 100
+    assert (np.abs(share - 0.5) < 0.25).all()
+
+
+def test_dense_and_sparse_rows_are_drawn_alike():
+    Z = np.random.default_rng(0).integers(0, 3, (40, 5)).astype(float)
+    y = np.arange(40) % 3
+    dense, csr = (fs.FederatedData.from_clients([(own, y)]) for own in (Z, sparse.csr_array(Z)))
+    rows = fs.Rows().part(1, of=3, seed=2, by_class=True)
+    np.testing.assert_array_equal(rows.mask(dense), rows.mask(csr))
 
 
 def test_halves_take_half_of_every_client():
@@ -102,9 +125,12 @@ def test_without_a_client_its_rows_are_gone():
 
 
 def test_clients_without_a_row_have_no_place():
-    chosen, places = fs.Rows().part(0, of=5).of(labelled([1, 1, 30]))
-    assert places.tolist() == [0, 2]
-    assert chosen.counts.tolist() == [1, 6]
+    data = labelled([1, 1, 30])
+    parts = parts_of(data, 5)
+    chosen, places = fs.Rows().part(int(parts[0]), of=5).of(data)
+    assert 0 in places
+    assert (1 in places) == (parts[0] == parts[1])
+    assert chosen.counts[-1] == 6
 
 
 @pytest.mark.parametrize("number", [-1, 3, 7])
@@ -134,6 +160,25 @@ def test_a_part_that_does_not_exist_is_refused(number):
 def test_rows_travel_as_json(cuts):
     rows = fs.Rows(tuple(cuts))
     assert fs.Rows.from_json(json.loads(json.dumps(rows.to_json()))) == rows
+
+
+def test_rows_that_differ_in_their_targets_alone_are_drawn_apart():
+    rows = np.zeros((20, 2))
+    first, second = (
+        fs.FederatedData.from_clients([(rows, np.random.default_rng(seed).standard_normal(20))])
+        for seed in range(2)
+    )
+    assert np.unique(first.row_keys).size == 20
+    half = fs.Rows().part(0, of=2)
+    assert (half.mask(first) != half.mask(second)).any()
+
+
+def test_names_of_classes_draw_rows_as_their_places_do():
+    rows, places = np.arange(6.0)[:, None], np.array([0, 1, 2, 0, 1, 2])
+    named = fs.FederatedData.from_clients([(rows, np.array(["a", "b", "c"])[places])])
+    numbered = fs.FederatedData.from_clients([(rows, places)])
+    np.testing.assert_array_equal(named.row_keys, numbered.row_keys)
+    np.testing.assert_array_equal(named.where(places > 0).row_keys, named.row_keys[places > 0])
 
 
 GOOD = {"part": [0, 5, 3], "by_class": False, "is_left_out": True}

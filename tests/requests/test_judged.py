@@ -10,6 +10,7 @@ from sklearn import metrics
 
 import fedsparse as fs
 from fedsparse.modelling.metrics import Judged
+from fedsparse.requests import NoBetterThanNull
 from tests.builders import STORAGES, answers_of
 
 WIDTH = 4
@@ -105,3 +106,31 @@ def test_a_client_whose_rows_are_of_one_class_compares_nothing():
 
 def test_no_rows_are_no_metrics():
     assert Judged.told(fs.Answers({}, 0.0, 0, 0), is_numbers=True) is None
+
+
+def no_better(clients, x, loss):
+    told = answers_of(NoBetterThanNull(np.asarray(x)), fs.FederatedData.from_clients(clients), loss)
+    assert told.weight == told.count
+    return float(told.total("no_better"))
+
+
+class TestNoBetterThanNull:
+    Z = np.array([[1.0], [2.0], [3.0], [4.0]])
+
+    def test_numbers_are_compared_with_the_clients_own_mean(self):
+        good, turned = self.Z[:, 0] + 0.1, -self.Z[:, 0]
+        assert no_better([(self.Z, good), (self.Z, turned)], [1.0], "squared") == 1.0
+        assert no_better([(self.Z, good), (self.Z, turned)], [-1.0], "squared") == 1.0
+        assert no_better([(self.Z, good), (self.Z, good)], [1.0], "squared") == 0.0
+
+    def test_classes_are_compared_with_the_clients_own_shares(self):
+        y, Z = np.array([0, 0, 1, 1]), self.Z - 2.5
+        assert no_better([(Z, y), (Z, 1 - y)], [3.0], "logistic") == 1.0
+        assert no_better([(Z, y), (Z, y)], [0.0], "logistic") == 2.0
+
+    def test_several_classes(self):
+        y, Z = np.array([0, 0, 1, 2]), np.eye(3)[[0, 0, 1, 2]]
+        assert no_better([(Z, y), (Z[::-1], y)], 5.0 * np.eye(3), "softmax") == 1.0
+
+    def test_a_client_with_nothing_to_predict_says_nothing_against_it(self):
+        assert no_better([(self.Z, np.full(4, 7.0))], [1.0], "squared") == 0.0

@@ -9,9 +9,13 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.engines.lens import Lens
+from fedsparse.errors import OptionError
 from fedsparse.problem.losses import coefficient_shape
 from fedsparse.problem.rows import Rows
 from fedsparse.requests import Answers, Request, Weights
+
+FEWEST_IN_A_SUM = 3
+"""Fewest clients whose sum hides each of them: of two, each knows the other's answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,9 @@ class Engine(ABC):
         Whether values may be missing, to be filled by a lens.
     can_pool
         Whether rows lie in one place, so that a lens may pool them.
+    can_single_out
+        Whether sums may be asked for that tell one client's answers: over that client alone, or
+        over all and over all but it.
     """
 
     lens: Lens
@@ -64,6 +71,7 @@ class Engine(ABC):
     is_sparse: bool
     has_holes: bool = False
     can_pool: bool = False
+    can_single_out: bool = True
 
     @property
     @abstractmethod
@@ -117,6 +125,21 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of threads and connections."""
+
+
+def check_adds_up(ask: Ask) -> None:
+    """Refuse what would single a client out where only sums may be told."""
+    name = type(ask.request).__name__
+    if not isinstance(ask.weights, str):
+        raise OptionError(
+            "weights of single clients would single them out of a sum; use weights='samples' or "
+            "'uniform', or open sums"
+        )
+    if ask.which is not None and ask.which.size < FEWEST_IN_A_SUM:
+        raise OptionError(
+            f"{name} is asked of {ask.which.size} of the clients, and a sum over fewer than "
+            f"{FEWEST_IN_A_SUM} hides none of them; use another method, or open sums"
+        )
 
 
 def weights_of(weights: Weights, masses: FloatArray, places: Int64Array) -> FloatArray:

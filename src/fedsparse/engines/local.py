@@ -2,21 +2,28 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
+from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.compute import Clients, open_clients
 from fedsparse.compute.workers import Workers, available_threads
 from fedsparse.engines.checkpoint import fingerprint
-from fedsparse.engines.engine import Ask, Engine, weights_of
+from fedsparse.engines.engine import Ask, Engine, check_adds_up, weights_of
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, as_loss
+from fedsparse.problem.rows import Rows
+from fedsparse.problem.scaling import FEW_HOLES, holes_of
 from fedsparse.requests import Answers, Fields, Request
+from fedsparse.requests.fixed_sums import Integers, by_client, layout_of
+
+Sums = Literal["float", "fixed"]
+"""How clients' answers are added up: as float64, or exactly as integers."""
 
 _KEPT_BYTES = 2**30
 """Room for rows made ready for lenses; beyond it they are made ready anew in every exchange."""
@@ -31,6 +38,11 @@ class LocalEngine(Engine):
         The problem.
     threads
         How many clients are worked on at a time, all cores by default; results do not depend on it.
+    sums
+        ``"fixed"`` adds up integers instead of float64, as sites on a network do under masks, to
+        the same bits. What would single a client out is then refused here, too.
+    few_holes
+        Fewer missing values of a feature than this are filled by a client with its own mean.
 
     Examples
     --------
@@ -45,9 +57,17 @@ class LocalEngine(Engine):
     can_pool = True
 
     def __init__(
-        self, data: FederatedData, loss: str | Loss = "squared", threads: int | None = None
+        self,
+        data: FederatedData,
+        loss: str | Loss = "squared",
+        threads: int | None = None,
+        sums: Sums = "float",
+        few_holes: int = FEW_HOLES,
     ) -> None:
         self._data = data
+        self._few_holes = few_holes
+        self._shown: dict[Rows, int] = {}
+        self.can_single_out = sums == "float"
         self._workers = Workers(available_threads() if threads is None else threads)
         self._prepared: dict[str, PreparedRows] = {}
         self._classes: dict[type[Loss], AnyArray | None] = {}
@@ -73,8 +93,14 @@ class LocalEngine(Engine):
         for digest in dict.fromkeys(ask.lens.digest for ask in asks):
             own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
             prepared = self._look(asks[own[0]].lens)
-            answers |= {place: prepared.answer(asks[place]) for place in own}
+            answers |= {place: self._answer(prepared, asks[place]) for place in own}
         return [answers[place] for place in range(len(asks))]
+
+    def _answer(self, prepared: "PreparedRows", ask: Ask) -> Answers:
+        if self.can_single_out:
+            return prepared.answer(ask)
+        check_adds_up(ask)
+        return prepared.fixed_answer(ask, self.through(ask.lens).shape, len(self.names))
 
     def answer_of(
         self, lens: Lens, request: Request, fewest: int = 1
@@ -85,27 +111,15 @@ class LocalEngine(Engine):
             return None
         return request.answer(prepared.clients, np.zeros(1, dtype=np.int64)), prepared.masses[0]
 
-    def standing_out(self, fill: FloatArray, fewest: int) -> Int64Array:
-        """Features of which a few holes would get a value far from all that are known."""
-        features = self._data.features
-        if isinstance(features, sparse.csr_array) or fill.size != self.width:
-            return np.empty(0, dtype=np.int64)
-        is_missing = np.isnan(features)
-        holes = is_missing.sum(axis=0)
-        few = np.flatnonzero((holes > 0) & (holes < fewest) & (holes < features.shape[0]))
-        if few.size == 0:
-            return few
-        known = features[:, few]
-        low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
-        # Shares of a level lie between 0 and 1, whichever of the two a site has.
-        is_share = np.isin(low, (0.0, 1.0)) & np.isin(high, (0.0, 1.0))
-        reach = np.where(is_share, 1.0, high - low)
-        is_far: BoolArray = (fill[few] < low - reach) | (fill[few] > high + reach)
-        return np.compress(is_far, few)
+    def clients_through(self, lens: Lens) -> Clients | None:
+        """Those whose rows a lens shows; None if it shows none."""
+        return self._look(lens).clients
 
     def rows_shown(self, lens: Lens) -> int:
         """How many rows a lens shows."""
-        return int(lens.rows.mask(self._data).sum())
+        if lens.rows not in self._shown:
+            self._shown[lens.rows] = int(lens.rows.mask(self._data).sum())
+        return self._shown[lens.rows]
 
     def fingerprint(self) -> str:
         """A digest of all rows."""
@@ -119,7 +133,7 @@ class LocalEngine(Engine):
         """Rows made ready for a lens, kept as long as there is room."""
         found = self._prepared.get(lens.digest)
         if found is None:
-            found = prepare_rows(self._data, lens, self._workers)
+            found = prepare_rows(self._data, lens, self._workers, self._few_holes)
             kept = sum(other.bytes for other in self._prepared.values())
             is_shared = found.clients is None or found.clients.data.features is self._data.features
             if is_shared or kept + found.bytes <= _KEPT_BYTES:
@@ -157,9 +171,7 @@ class PreparedRows:
     def answer(self, ask: Ask) -> Answers:
         """Sums over the clients that have rows to answer on."""
         began = time.perf_counter()
-        own = np.arange(self.places.size)
-        if ask.which is not None:
-            own = own[np.isin(self.places, ask.which)]
+        own = self._asked(ask)
         if self.clients is None or own.size == 0:
             return Answers({}, 0.0, 0, 0)
         weights = weights_of(ask.weights, self.masses[own], self.places[own])
@@ -167,8 +179,29 @@ class PreparedRows:
             fields = ask.request.answer(self.clients, own)
             return Answers.of(fields, weights, seconds=time.perf_counter() - began)
 
+    def fixed_answer(self, ask: Ask, shape: tuple[int, ...], clients: int) -> Answers:
+        """The same as a sum of integers; clients without rows would send zeros."""
+        began = time.perf_counter()
+        own = self._asked(ask)
+        layout = layout_of([(ask.request, shape, ask.lens.scaling is not None)])
+        total = Integers.zeros(layout.narrow, layout.wide)
+        if self.clients is not None and own.size:
+            weights = weights_of(ask.weights, self.masses[own], self.places[own])
+            with np.errstate(all="ignore"):
+                fields = ask.request.answer(self.clients, own)
+                for of_one, weight in zip(by_client(fields, own.size), weights, strict=True):
+                    total.add(layout.encode([(of_one, float(weight))]))
+        (answers,) = layout.decode(total)
+        seconds = time.perf_counter() - began
+        return replace(answers, bytes_up=clients * layout.bytes, seconds=seconds)
 
-def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> PreparedRows:
+    def _asked(self, ask: Ask) -> Int64Array:
+        """Places, among those with rows, of the clients asked."""
+        every = np.arange(self.places.size)
+        return every if ask.which is None else every[np.isin(self.places, ask.which)]
+
+
+def prepare_rows(data: FederatedData, lens: Lens, workers: Workers, few_holes: int) -> PreparedRows:
     """Rows of some clients as a lens shows them."""
     chosen, places = lens.rows.of(data)
     if places.size == 0:
@@ -180,7 +213,8 @@ def prepare_rows(data: FederatedData, lens: Lens, workers: Workers) -> PreparedR
             raise OptionError(
                 f"the lens scales {lens.scaling.mean.size} features, but there are {data.width}"
             )
-        chosen = lens.scaling.scaled(chosen)
+        holes = holes_of(data) if lens.rows.cuts and lens.scaling.fill is not None else None
+        chosen = lens.scaling.scaled(chosen, few_holes, None if holes is None else holes[places])
     clients = open_clients(chosen, lens.loss, workers)
     return PreparedRows(clients, places, chosen.masses, _bytes_of(chosen))
 

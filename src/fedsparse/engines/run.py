@@ -372,10 +372,17 @@ class _Course:
             self.save()
 
     def _skip_or_refuse(self, before: State) -> None:
-        """Nobody answered: those drawn for the round have no rows, or nobody has any."""
-        if self._is_of_everyone:
+        """Nobody answered: those drawn for the round have no rows, or nobody has any.
+
+        Or nobody tells: sites keep back what few of their rows would make up, and a step that
+        overshot may bring all of them there.
+        """
+        if not self._is_of_everyone:
+            self._reached = replace(self._reached, state=before.step(before.x, 0))
+        elif self._reached.records:
+            self._give_up("no client tells its answer there", before.round + 1)
+        else:
             raise DataError("no client has a row to learn from; ask for other rows, or give more")
-        self._reached = replace(self._reached, state=before.step(before.x, 0))
 
     def lacks_last_objective(self) -> bool:
         """Whether f at the last x is not known yet."""
@@ -388,6 +395,9 @@ class _Course:
 
     def take_last(self, told: Sequence[Answers]) -> None:
         """Record f at the last x, or go back if it is hopeless."""
+        if told[0].count == 0:
+            self._give_up("no client tells its answer there", self._reached.state.round)
+            return
         objective = told[0].average("objective")
         if self._is_plausible(objective):
             self._record(objective)

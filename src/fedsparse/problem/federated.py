@@ -6,13 +6,14 @@ where each client begins. Everything is checked here, once; the layers below ass
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array, UInt64Array
 from fedsparse.errors import DataError
 from fedsparse.problem.checking import (
     as_features,
@@ -23,6 +24,7 @@ from fedsparse.problem.checking import (
     check_label_kinds,
     check_widths,
 )
+from fedsparse.problem.row_keys import keys_of
 
 Client = tuple[Any, Any]
 Features = AnyArray | sparse.csr_array
@@ -221,6 +223,15 @@ class FederatedData:
             self.targets if self.all_targets is None else self.all_targets,
             None if self.row_weights is None else self.row_weights[begin:end],
         )
+
+    @cached_property
+    def row_keys(self) -> UInt64Array:
+        """What is in each row, in 64 bits: parts of the rows are drawn by it."""
+        targets = self.targets
+        if targets.dtype.kind not in "biuf":  # names of classes stand for their places
+            every = targets if self.all_targets is None else self.all_targets
+            targets = np.searchsorted(np.unique(every), targets)
+        return keys_of(self.features, targets)
 
     def where(self, is_wanted: BoolArray) -> "FederatedData":
         """Only some of the rows; a client that has none of them is left out.

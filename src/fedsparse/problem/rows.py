@@ -1,7 +1,9 @@
 """Which rows a question is about: drawn by each client from the seed and its own rows.
 
-Folds, halves and held-out rows are cuts. A cut needs nothing but a client's targets, its place in
-the federation and the seed, so that every client makes it by itself and no row number travels.
+Folds, halves and held-out rows are cuts. A cut needs nothing but a client's rows and the seed, so
+that every client makes it by itself and no row number travels. Rows are drawn by what is in them:
+who chooses the seed and does not know a row cannot tell which part it is in. If the draw were by
+row numbers, sums over many parts would be equations that give every row away.
 """
 
 from dataclasses import dataclass
@@ -9,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fedsparse.arrays import AnyArray, BoolArray, Int64Array
+from fedsparse.arrays import AnyArray, BoolArray, Int64Array, UInt64Array
 from fedsparse.errors import DataError, OptionError
 from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.row_keys import mixed
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,10 @@ class PartOfRows:
 
     Examples
     --------
-    >>> PartOfRows(0, of=2, by_class=True).mask(np.array([0, 0, 1, 1]), identity=0).tolist()
-    [True, False, True, False]
+    >>> data = FederatedData.from_clients([([[3.0], [1.0], [4.0], [2.0]], [0, 0, 1, 1])])
+    >>> is_meant = PartOfRows(0, of=2, by_class=True).mask(data.targets, data.row_keys)
+    >>> data.targets[is_meant].tolist()
+    [0, 1]
     """
 
     number: int
@@ -45,15 +50,25 @@ class PartOfRows:
         if not 0 <= self.number < self.of:
             raise OptionError(f"part {self.number} of {self.of} does not exist; parts count from 0")
 
-    def mask(self, targets: AnyArray, identity: int) -> BoolArray:
-        """Which of a client's rows are meant."""
+    def mask(self, targets: AnyArray, keys: UInt64Array) -> BoolArray:
+        """Which of a client's rows are meant.
+
+        Parameters
+        ----------
+        targets
+            Of the rows.
+        keys
+            What is in them, in short: `FederatedData.row_keys`.
+        """
         rows = targets.size
-        order = np.random.default_rng([self.seed, identity]).permutation(rows)
+        drawn = mixed(keys ^ mixed(np.uint64(self.seed)))
+        order = np.argsort(drawn, kind="stable")
+        # Clients begin at different parts: small ones would all miss the last otherwise.
+        begin = int(mixed(drawn[order[0]])) % self.of if rows else 0
         if self.by_class:
             order = order[np.argsort(targets[order], kind="stable")]
         parts = np.empty(rows, dtype=np.int64)
-        # Clients begin at different parts: small ones would all miss the last otherwise.
-        parts[order] = (np.arange(rows) + identity) % self.of
+        parts[order] = (np.arange(rows) + begin) % self.of
         return np.asarray((parts == self.number) != self.is_left_out)
 
 
@@ -63,15 +78,11 @@ class Without:
 
     Examples
     --------
-    >>> Without(2).mask(np.zeros(3), identity=2).any()
-    np.False_
+    >>> Without(2).client
+    2
     """
 
     client: int
-
-    def mask(self, targets: AnyArray, identity: int) -> BoolArray:
-        """Which of a client's rows are meant."""
-        return np.full(targets.size, identity != self.client)
 
 
 Cut = PartOfRows | Without
@@ -83,12 +94,13 @@ class Rows:
 
     Examples
     --------
-    >>> data = FederatedData.from_clients([([[1.0]] * 4, [0, 0, 1, 1]), ([[1.0]] * 2, [0, 1])])
+    >>> Z = [[3.0], [1.0], [4.0], [2.0]]
+    >>> data = FederatedData.from_clients([(Z, [0, 0, 1, 1]), (Z[:2], [0, 1])])
     >>> training = Rows().but_part(0, of=2, by_class=True)
-    >>> training.mask(data).tolist()
-    [False, True, False, True, True, False]
-    >>> training.without(1).mask(data).tolist()
-    [False, True, False, True, False, False]
+    >>> len(training.of(data)[0]), training.of(data)[0].samples
+    (2, 3)
+    >>> training.without(1).of(data)[0].samples
+    2
     """
 
     cuts: tuple[Cut, ...] = ()
@@ -107,8 +119,10 @@ class Rows:
 
     def mask(self, data: FederatedData) -> BoolArray:
         """Which rows of some clients are meant."""
+        has_parts = any(isinstance(cut, PartOfRows) for cut in self.cuts)
+        keys = data.row_keys if has_parts else np.zeros(data.samples, dtype=np.uint64)
         masks = [
-            self._mask(data.targets[begin:end], int(identity))
+            self._mask(data.targets[begin:end], keys[begin:end], int(identity))
             for begin, end, identity in zip(
                 data.pointer[:-1], data.pointer[1:], data.identities, strict=True
             )
@@ -123,10 +137,13 @@ class Rows:
         counts = np.add.reduceat(mask.astype(np.int64), data.pointer[:-1])
         return data.where(mask), np.flatnonzero(counts)
 
-    def _mask(self, targets: AnyArray, identity: int) -> BoolArray:
+    def _mask(self, targets: AnyArray, keys: UInt64Array, identity: int) -> BoolArray:
         left = np.arange(targets.size)
         for cut in self.cuts:
-            left = left[cut.mask(targets[left], identity)]
+            if isinstance(cut, PartOfRows):
+                left = left[cut.mask(targets[left], keys[left])]
+            elif cut.client == identity:
+                left = left[:0]
         mask = np.zeros(targets.size, dtype=bool)
         mask[left] = True
         return mask

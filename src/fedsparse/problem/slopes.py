@@ -105,6 +105,28 @@ def mean_derivatives(
 
 
 @compiled
+def row_derivatives(
+    loss: int, scores: FloatArray, targets: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weighted loss of every row, and its first and second derivative by each of its scores.
+
+    ``scores`` has a row per row and a column per class, and so have the derivatives.
+    """
+    losses = np.empty(scores.shape[0])
+    slopes, curvatures = scores.copy(), np.empty_like(scores)
+    for row in range(scores.shape[0]):
+        losses[row] = loss_of_row(loss, scores[row], targets, row)
+        to_slopes(loss, slopes[row], targets, row)
+        for label in range(scores.shape[1]):
+            if loss == SOFTMAX:  # p (1 − p), and a slope is p or p − 1
+                share = abs(slopes[row, label]) / targets[row, 1]
+                curvatures[row, label] = targets[row, 1] * share * (1.0 - share)
+            else:
+                curvatures[row, label] = curvature_of_row(loss, scores[row, label], targets, row)
+    return losses, slopes, curvatures
+
+
+@compiled
 def mean_loss(loss: int, scores: FloatArray, targets: FloatArray, row: FloatArray) -> float:
     """Mean weighted loss at scores laid out (classes, rows), padding left out.
 

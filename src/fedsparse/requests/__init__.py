@@ -3,7 +3,7 @@
 from fedsparse.requests.answers import Answers
 from fedsparse.requests.column_sums import ColumnSquares, ColumnSums
 from fedsparse.requests.derivatives import Curvature, Evaluate, Gradient, Slopes
-from fedsparse.requests.judged import Judge
+from fedsparse.requests.judged import Judge, NoBetterThanNull
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.requests.shifted_lasso import ShiftedLasso
@@ -19,6 +19,7 @@ __all__ = [
     "Gradient",
     "Judge",
     "LocalSteps",
+    "NoBetterThanNull",
     "Request",
     "Shapes",
     "ShiftedLasso",

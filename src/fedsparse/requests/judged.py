@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, xlogy
 from scipy.stats import rankdata
 
 from fedsparse.arrays import FloatArray, Int64Array
@@ -49,6 +49,58 @@ class Judge(Request):
         if self.x.ndim == 1:
             return clients.scores(self.x, client)
         return np.column_stack([clients.scores(column, client) for column in by_class(self.x)])
+
+
+@dataclass(frozen=True)
+class NoBetterThanNull(Request):
+    """Ask whether x predicts a client's rows no better than one guess for all of them would.
+
+    The guess is the best there is for the client: the mean of its targets, or the shares of its
+    classes. Clients tell 0 or 1, so that counts add up and nobody learns who it is. Where all
+    targets are the same there is nothing to predict, and a client tells 0.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> clients = [([[1.0], [2.0]], [1.0, 2.0]), ([[1.0], [2.0]], [2.0, 1.0])]
+    >>> engine = fs.LocalEngine(fs.FederatedData.from_clients(clients), "squared")
+    >>> (told,) = engine.exchange([engine.ask(NoBetterThanNull(np.array([1.0])))])
+    >>> float(told.total("no_better")), told.count
+    (1.0, 2)
+    """
+
+    of_everyone: ClassVar[bool] = True
+    is_round: ClassVar[bool] = False
+    weights: ClassVar[Weights | None] = "uniform"
+
+    x: FloatArray
+
+    def vectors(self) -> tuple[FloatArray, ...]:
+        """x."""
+        return (self.x,)
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """0 or 1."""
+        return {"no_better": None}
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``no_better`` of each client."""
+        losses = clients.mean_losses(self.x, which)
+        guessing = np.array([_loss_of_guessing(clients, int(place)) for place in which])
+        return {"no_better": ((guessing > 0) & (losses >= guessing)).astype(np.float64)}
+
+
+def _loss_of_guessing(clients: Clients, client: int) -> float:
+    """Mean loss of the best guess that is the same for all rows; 0 if their targets are."""
+    targets, weights = clients.targets_of(client).T
+    if not np.ptp(targets):
+        return 0.0
+    if clients.classes is None:
+        return float(
+            np.average((targets - np.average(targets, weights=weights)) ** 2, weights=weights)
+        )
+    shares = np.bincount(targets.astype(np.int64), weights=weights) / weights.sum()
+    return float(-np.sum(xlogy(shares, shares)))
 
 
 def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict[str, FloatArray]:

@@ -1,5 +1,6 @@
 """The local loop of the paper: K gradient steps on a client, with or without H_τ after each."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,20 +120,28 @@ class LocalSteps(Request):
         return DenseStack(answers, clients.shape)
 
     def _steps_on_one(self, clients: Clients, client: int) -> FloatArray:
-        assert self.sparsity is not None
+        return [x for x, _ in self.walk(clients, client)][-1]
+
+    def walk(self, clients: Clients, client: int) -> Iterator[tuple[FloatArray, Int64Array | None]]:
+        """Every x that a client passes, with the rows of its next step; None where it ends.
+
+        The plain form of the compiled loops: the same to rounding errors.
+        """
         gradient = clients.gradient_on_rows(client)
         every_row = np.arange(clients.data.counts[client])
-        is_full = self.batch_size is None or self.batch_size >= every_row.size
+        is_full = not self.batch_size or self.batch_size >= every_row.size
         snapshot = None if is_full else self.snapshot
         at_snapshot = 0.0 if snapshot is None else gradient(snapshot, every_row)
         x = self.x
         for step in range(self.steps):
             batch = every_row if is_full else self._batch(clients, client, step)
+            yield x, batch
             estimate = gradient(x, batch) + clients.loss.l2 * x + self.proximal * (x - self.x)
             if snapshot is not None:
                 estimate = estimate - gradient(snapshot, batch) + at_snapshot
-            x = self.sparsity.project(x - self.step_size * estimate)
-        return x
+            moved = x - self.step_size * estimate
+            x = moved if self.sparsity is None else self.sparsity.project(moved)
+        yield x, None
 
     def _batch(self, clients: Clients, client: int, step: int) -> Int64Array:
         assert self.batch_size is not None

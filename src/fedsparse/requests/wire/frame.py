@@ -11,6 +11,7 @@ checksum    CRC-32 of all bytes before it, little-endian
 """
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -27,6 +28,14 @@ _PLAIN = b"{"
 _MOST_INFLATION = 50
 """Descriptions of thousands of columns shrink to a twentieth. What shrinks more is no header, and
 would take memory out of proportion."""
+LONGEST_HEADER = 2**24
+"""Bytes of a header, inflated: what 20,000 columns have to say takes a twentieth of it."""
+MOST_VALUES = 2**20
+"""Values in a header: what 20,000 columns have to say are 80,000. Each may take a hundred bytes of
+memory, however few it has on the wire."""
+_HALF_A_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+MOST_PARTS = 2**16
+"""Parts of a message: an analysis asks hundreds of questions at a time."""
 
 
 def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
@@ -43,6 +52,11 @@ def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
         allow_nan=False,
         ensure_ascii=False,
     ).encode()
+    if len(written) > LONGEST_HEADER or len(parts) > MOST_PARTS:
+        raise WireError(
+            f"The message would have {len(parts)} parts and a header of {len(written)} bytes, but "
+            f"{MOST_PARTS} and {LONGEST_HEADER} are the most; use fewer columns."
+        )
     compressed = zlib.compress(written)
     if len(compressed) < len(written) <= _MOST_INFLATION * len(compressed):
         written = compressed
@@ -62,6 +76,8 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], list[bytes]]:
     content = _unsealed(message)
     size = int.from_bytes(content[1 : 1 + _SIZE_BYTES], "little")
     begin = 1 + _SIZE_BYTES + size
+    if size > LONGEST_HEADER:
+        raise WireError(f"The header has more than {LONGEST_HEADER} bytes.")
     if begin > len(content):
         raise WireError("The message ends within its header.")
     header = _parsed(_inflated(content[1 + _SIZE_BYTES : begin]))
@@ -89,7 +105,7 @@ def _inflated(written: bytes) -> bytes:
         return written
     stream = zlib.decompressobj()
     try:
-        header = stream.decompress(written, _MOST_INFLATION * len(written))
+        header = stream.decompress(written, min(_MOST_INFLATION * len(written), LONGEST_HEADER))
     except zlib.error:
         raise WireError("The header is neither JSON nor compressed.") from None
     if not stream.eof or stream.unused_data:
@@ -98,12 +114,20 @@ def _inflated(written: bytes) -> bytes:
 
 
 def _parsed(written: bytes) -> dict[str, Any]:
+    # Nothing begins a value but these, so they are counted before anything is made of them.
+    if sum(map(written.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise WireError(f"The header has more than {MOST_VALUES} values.")
     try:
         header = json.loads(written.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise WireError("The header is not JSON.") from None
     if not isinstance(header, dict):
         raise WireError("The header is not a JSON object.")
+    if _HALF_A_CHARACTER.search(written):
+        try:
+            json.dumps(header, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # it could not be repeated in a reply
+            raise WireError("The header has half of a character.") from None
     return header
 
 
@@ -115,6 +139,8 @@ def _split(content: bytes, sizes: Any) -> list[bytes]:
     is_list = isinstance(sizes, list) and all(type(size) is int and size >= 0 for size in sizes)
     if not is_list or sum(sizes) != len(content):
         raise WireError("The sizes of the parts do not add up to the message.")
+    if len(sizes) > MOST_PARTS:
+        raise WireError(f"The message has more than {MOST_PARTS} parts.")
     parts, begin = [], 0
     for size in sizes:
         parts.append(content[begin : begin + size])
