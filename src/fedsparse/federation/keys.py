@@ -1,13 +1,15 @@
-"""A private authority, the server's certificate and a key pair for each site.
+"""The server's keys: a private authority, and a certificate that it signs.
 
-The authority signs the server's certificate, and sites trust no other. Sites prove who they are
-with keys of their own, as Flower's SuperNodes do.
+Sites trust no other authority. They make keys of their own (`fedsparse.federation.site_keys`).
+
+The server's certificate is written last. Without it nothing has been used, and what an earlier
+try left behind is made anew; an authority that is complete is kept.
 """
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -15,24 +17,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fedsparse.errors import OptionError
-from fedsparse.federation.folder import (
-    AUTHORITY,
-    SITE_KEY_SUFFIX,
-    ServerFolder,
-    check_site_name,
-)
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.files import PRIVATE_FILE, ready_private_folder, write_atomically
 
 VALID_DAYS = 825
 """Longest that common software accepts for a server's certificate."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_SECRET = 0o600
 _CLOCK_SKEW = datetime.timedelta(hours=1)
 
 
-def make_keys(folder: ServerFolder, hosts: Sequence[str], sites: Sequence[str]) -> list[str]:
-    """Write what is not there yet; keys that exist are never replaced.
+def make_keys(folder: ServerFolder, hosts: Sequence[str]) -> None:
+    """Write what is not there yet, or was left half made; what exists is never replaced.
 
     Parameters
     ----------
@@ -40,41 +36,52 @@ def make_keys(folder: ServerFolder, hosts: Sequence[str], sites: Sequence[str]) 
         Where.
     hosts
         Names or addresses by which sites reach the server, for a new certificate.
-    sites
-        Names of sites that need a key.
-
-    Returns
-    -------
-    list
-        The sites that got a new key.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> folder = ServerFolder(Path(tempfile.mkdtemp()) / "federation")
-    >>> make_keys(folder, ["server.example.org"], ["bari", "cork"])
-    ['bari', 'cork']
-    >>> make_keys(folder, [], ["cork", "delft"])
-    ['delft']
+    >>> make_keys(folder, ["server.example.org"])
+    >>> sorted(path.name for path in folder.root.iterdir())
+    ['ca.crt', 'ca.key', 'server.crt', 'server.key']
     """
-    for site in sites:
-        check_site_name(site)
-    ready_folder(folder.root)
-    if not folder.authority.exists():
-        if not hosts:
-            raise OptionError("name the host by which sites reach the server with --host")
+    alternatives = [_alternative(host) for host in dict.fromkeys([*hosts, *_LOOPBACK])]
+    has_authority = _is_pair(folder.authority_key, folder.authority)
+    if _is_pair(folder.key, folder.certificate):
+        _check_authority(folder, has_authority)
+        if hosts:
+            raise OptionError(
+                f"{folder.certificate} exists and keeps its hosts; leave --host out, delete that "
+                "file to have a new one from the same authority, or choose another folder"
+            )
+        ready_private_folder(folder.root)
+        return
+    if not hosts:
+        raise OptionError("name the host by which sites reach the server with --host")
+    ready_private_folder(folder.root)
+    if not has_authority:
         _make_authority(folder)
-        _make_certificate(folder, hosts)
-    elif hosts:
+    _make_certificate(folder, hosts[0], alternatives)
+
+
+def _check_authority(folder: ServerFolder, has_authority: bool) -> None:
+    """Refuse a server whose authority is gone: sites know the server by it."""
+    if not has_authority:
         raise OptionError(
-            f"{folder.certificate} exists and keeps its hosts; leave --host out to add sites, or "
-            "choose another folder"
+            f"{folder.authority} and {folder.authority_key} do not belong together, or one is "
+            f"missing; put them back, or delete {folder.certificate} to make all of them anew and "
+            f"hand {folder.authority.name} to every site again"
         )
-    new = [site for site in dict.fromkeys(sites) if not folder.package_of(site).exists()]
-    for site in new:
-        _make_site(folder, site)
-    return new
+
+
+def _is_pair(key: Path, certificate: Path) -> bool:
+    """Whether a certificate and its key are there and whole."""
+    try:
+        private = serialization.load_pem_private_key(key.read_bytes(), None)
+        public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    except (FileNotFoundError, ValueError, TypeError):
+        return False
+    return private.public_key() == public
 
 
 def _make_authority(folder: ServerFolder) -> None:
@@ -91,41 +98,26 @@ def _make_authority(folder: ServerFolder) -> None:
     write_atomically(folder.authority, certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _make_certificate(folder: ServerFolder, hosts: Sequence[str]) -> None:
+def _make_certificate(
+    folder: ServerFolder, host: str, alternatives: Sequence[x509.GeneralName]
+) -> None:
     authority = x509.load_pem_x509_certificate(folder.authority.read_bytes())
     signer = serialization.load_pem_private_key(folder.authority_key.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP384R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:64])])
-    known_as = x509.SubjectAlternativeName(
-        [_alternative(host) for host in dict.fromkeys([*hosts, *_LOOPBACK])]
-    )
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
     issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     certificate = (
         _certificate(name, key.public_key(), authority.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(known_as, critical=False)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(issuer_key, critical=False)
         .sign(signer, hashes.SHA384())
     )
     _write_key(folder.key, key)
     write_atomically(folder.certificate, certificate.public_bytes(serialization.Encoding.PEM))
-
-
-def _make_site(folder: ServerFolder, site: str) -> None:
-    # The public key goes along with every request: this curve's is a third shorter.
-    key = ec.generate_private_key(ec.SECP256R1())
-    package = folder.package_of(site)
-    ready_folder(package)
-    ready_folder(folder.public_keys)
-    write_atomically(package / AUTHORITY, folder.authority.read_bytes())
-    _write_key(package / f"{site}{SITE_KEY_SUFFIX}", key, serialization.PrivateFormat.OpenSSH)
-    public = key.public_key().public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    )
-    write_atomically(folder.public_keys / f"{site}.pub", public + b"\n")
 
 
 def _certificate(
@@ -161,15 +153,20 @@ def _alternative(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        pass
+    try:
         return x509.DNSName(host)
+    except ValueError:
+        raise OptionError(
+            f'"{host}" is no host; name it in ASCII letters (an international name as xn--…), or '
+            "give its address"
+        ) from None
 
 
-def _write_key(
-    path: "os.PathLike[str]",
-    key: ec.EllipticCurvePrivateKey,
-    form: serialization.PrivateFormat = serialization.PrivateFormat.PKCS8,
-) -> None:
-    """Write a key that nobody else may read, not even for the blink before it is complete."""
-    content = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _SECRET), "wb") as file:
-        file.write(content)
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    content = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    write_atomically(path, content, PRIVATE_FILE)

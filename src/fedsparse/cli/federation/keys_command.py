@@ -1,4 +1,4 @@
-"""``fedsparse federation keys``: certificates and keys for the server and its sites."""
+"""``fedsparse federation keys``: the server's certificate and the authority behind it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,20 +16,19 @@ def keys(
         list[str] | None,
         typer.Option(help="Name or address by which sites reach the server; may be repeated."),
     ] = None,
-    site: Annotated[list[str] | None, typer.Option(help="Name of a site; may be repeated.")] = None,
 ) -> None:
-    """Make a private authority, the server's certificate, and a key for each site.
+    """Make a private authority and the server's certificate; keys that exist are kept.
 
-    Run it again with more sites to add them; keys that exist are kept.
+    Sites make their own keys with 'fedsparse federation join'.
     """
     need_flower()
     from fedsparse.federation.folder import ServerFolder
     from fedsparse.federation.keys import make_keys
 
     place = ServerFolder(folder)
-    new = make_keys(place, host or [], site or [])
+    make_keys(place, host or [])
     typer.echo(f"The server's folder is {folder}; keep {place.authority_key} secret.")
-    for name in new:
-        typer.echo(f"Hand {place.package_of(name)} to {name}, by a safe way, then delete it here.")
-    if new:
-        typer.echo("Restart the server if it is running, so that it learns of new sites.")
+    typer.echo(
+        "Have every site run 'fedsparse federation join NAME' and send you the card it makes, then "
+        f"add it with 'fedsparse federation roster {folder} --add NAME.site'."
+    )
