@@ -151,8 +151,7 @@ class TestMissingValues:
         assert encoding.impute == "mean"
         assert all(column.fill is None for column in encoding.columns)
         assert encoding.notes == (
-            "4 values of 2 columns are missing and filled with means and shares of all sites' "
-            "training rows",
+            "4 values of 2 columns are missing and filled with means and shares of training rows",
         )
 
     def test_of_columns_that_are_left_out_do_not_matter(self):

@@ -1,12 +1,13 @@
 """One encoding from the descriptions of all sites, without a look at a row."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from fedsparse.checks import check_count
 from fedsparse.tables.cells import Task, check_task
+from fedsparse.tables.counting import Counts, counted_columns
 from fedsparse.tables.describing import MOST_NUMBER_LABELS, SiteDescription, TargetDescription
 from fedsparse.tables.encoding import (
     Encoding,
@@ -18,12 +19,15 @@ from fedsparse.tables.encoding import (
 )
 from fedsparse.tables.inputs import Roles, check_roles
 from fedsparse.tables.merging import (
+    Matching,
     MergedColumn,
+    crowded,
     look_alike_findings,
     merge,
     plain,
     telltale_findings,
 )
+from fedsparse.tables.schemas import Outline, SiteSchema, TargetSchema
 from fedsparse.tables.sentences import (
     Finding,
     check_choice,
@@ -79,6 +83,50 @@ def decide_target(descriptions: Sequence[SiteDescription], task: Task) -> Target
     at Bari all rows are "no"; training can go on, the other sites have the other classes
     """
     targets = {site.site: site.target for site in descriptions if site.target is not None}
+    numbers = [target.numbers for target in targets.values() if target.numbers is not None]
+    values = {summary.constant for summary in numbers}
+    is_one = len(values) == 1 and None not in values
+    return _decided(
+        {
+            site: TargetSchema(
+                kind=own.kind, labels=None if own.labels is None else tuple(own.labels)
+            )
+            for site, own in targets.items()
+        },
+        _label_counts(list(targets.values())),
+        task,
+        f"every row has the target {numbers[0].constant:g}; it must vary" if is_one else None,
+    )
+
+
+def decide_counted(schemas: Sequence[SiteSchema], counts: Counts, task: Task) -> TargetDecision:
+    """The same from schemas and sums over all sites.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedsparse.tables.counting import Countable
+    >>> target = TargetSchema(kind="label", labels=("no", "yes"))
+    >>> sums = {"rows": np.array(9), "target": np.array(0), "labels": np.array([8.0, 1.0])}
+    >>> counts = Counts(Countable(target=target), sums)
+    >>> bari = SiteSchema(site="Bari", target=target)
+    >>> decide_counted([bari], counts, "auto").findings[0].sentence
+    'only one row has the class "yes"'
+    """
+    targets = {site.site: site.target for site in schemas if site.target is not None}
+    has_labels = counts.counted.target is not None and counts.counted.target.labels is not None
+    return _decided(
+        targets,
+        Counter(counts.labels) if has_labels else None,
+        task,
+        "every row of a site has the same target; it must vary" if counts.has_one_target else None,
+    )
+
+
+def _decided(
+    targets: dict[str, TargetSchema], counts: Counter[str] | None, task: Task, constant: str | None
+) -> TargetDecision:
+    """Decide by kinds, rows of each label, and what is wrong if numbers do not vary."""
     if not targets:
         return TargetDecision("regression", None, ())
     by_kind = {
@@ -87,10 +135,14 @@ def decide_target(descriptions: Sequence[SiteDescription], task: Task) -> Target
     }
     if by_kind["number"] and by_kind["label"]:
         return TargetDecision("classification", None, (_mixed(by_kind),))
-    counts = _label_counts(list(targets.values()))
     if task == "classification" or (task == "auto" and _are_classes(targets, counts)):
         return _classification(targets, counts)
-    return _regression(list(targets.values()), counts)
+    findings = (
+        _regression_findings(counts, constant)
+        if by_kind["number"]
+        else [error("the target holds labels, and regression needs numbers")]
+    )
+    return TargetDecision("regression", None, tuple(findings))
 
 
 def _label_counts(targets: Sequence[TargetDescription]) -> Counter[str] | None:
@@ -103,7 +155,7 @@ def _label_counts(targets: Sequence[TargetDescription]) -> Counter[str] | None:
     return counts
 
 
-def _are_classes(targets: dict[str, TargetDescription], counts: Counter[str] | None) -> bool:
+def _are_classes(targets: dict[str, TargetSchema], counts: Counter[str] | None) -> bool:
     are_labels = next(iter(targets.values())).kind == "label"
     return are_labels or (counts is not None and len(counts) == 2)
 
@@ -114,7 +166,7 @@ def _mixed(by_kind: dict[str, list[str]]) -> Finding:
 
 
 def _classification(
-    targets: dict[str, TargetDescription], counts: Counter[str] | None
+    targets: dict[str, TargetSchema], counts: Counter[str] | None
 ) -> TargetDecision:
     if counts is None:
         problem = "a site describes its target as numbers, not as labels; ask it for classification"
@@ -126,43 +178,36 @@ def _classification(
     elif len(classes) > MOST_LEVELS:
         findings = [error(f"the target has {len(classes):,} classes, more than {MOST_LEVELS}")]
     else:
-        findings = [_one_class(site, target) for site, target in targets.items() if _is_one(target)]
+        labels = {site: target.labels or () for site, target in targets.items()}
+        findings = [_one_class(site, own[0]) for site, own in labels.items() if len(own) == 1]
         rare = [label for label in classes if counts[label] == 1]
         if rare:
             findings.append(warning(f"only one row has the class {listed(rare)}"))
     return TargetDecision("classification", classes, tuple(findings))
 
 
-def _is_one(target: TargetDescription) -> bool:
-    return target.labels is not None and len(target.labels) == 1
-
-
-def _one_class(site: str, target: TargetDescription) -> Finding:
-    (label,) = target.labels or {}
+def _one_class(site: str, label: str) -> Finding:
     return warning(
         f'at {site} all rows are "{label}"; training can go on, '
         "the other sites have the other classes"
     )
 
 
-def _regression(
-    targets: Sequence[TargetDescription], counts: Counter[str] | None
-) -> TargetDecision:
-    numbers = [target.numbers for target in targets if target.numbers is not None]
-    findings = []
-    values = {summary.constant for summary in numbers}
-    if not numbers:
-        findings = [error("the target holds labels, and regression needs numbers")]
-    elif len(values) == 1 and None not in values:
-        findings = [error(f"every row has the target {numbers[0].constant:g}; it must vary")]
-    elif counts and len(counts) <= MOST_NUMBER_LABELS and all(n.whole for n in numbers):
-        findings = [
+def _regression_findings(counts: Counter[str] | None, constant: str | None) -> list[Finding]:
+    if constant is not None:
+        return [error(constant)]
+    if counts and len(counts) <= MOST_NUMBER_LABELS and _are_whole(counts):
+        return [
             note(
                 f"the target has {len(counts)} different whole numbers and is taken as a number; "
                 "ask for --task classification if they are classes"
             )
         ]
-    return TargetDecision("regression", None, tuple(findings))
+    return []
+
+
+def _are_whole(labels: Iterable[str]) -> bool:
+    return all(float(label).is_integer() for label in labels)
 
 
 @dataclass(frozen=True)
@@ -266,10 +311,51 @@ def negotiate(
         return Agreement(None, (), (error("there are no sites; give at least one table"),))
     columns, mismatches = merge(descriptions)
     decision = decide_target(descriptions, task)
+    few = row_findings(descriptions, minimum_rows)
+    return _agreement(descriptions, columns, mismatches, decision, roles, impute, few)
+
+
+def negotiate_counted(
+    schemas: Sequence[SiteSchema],
+    matching: Matching,
+    counts: Counts,
+    roles: Roles,
+    task: Task,
+    impute: Impute,
+    fewest: int,
+) -> Agreement:
+    """The same from schemas and what was counted over all sites.
+
+    Parameters
+    ----------
+    schemas, matching
+        What sites told, and which columns they have in common.
+    counts
+        What was counted.
+    roles, task, impute
+        As for `agree`.
+    fewest
+        Rows of all sites that what is told of a column of numbers may speak of.
+    """
+    columns = counted_columns(schemas, matching, counts, fewest)
+    decision = decide_counted(schemas, counts, task)
+    mismatches = [*matching.findings, *crowded(columns)]
+    return _agreement(schemas, columns, mismatches, decision, roles, impute)
+
+
+def _agreement(
+    descriptions: Sequence[Outline],
+    columns: tuple[MergedColumn, ...],
+    mismatches: Sequence[Finding],
+    decision: TargetDecision,
+    roles: Roles,
+    impute: Impute,
+    few: Sequence[Finding] = (),
+) -> Agreement:
     used = [column for column in columns if column.left_out is None]
     findings = [
         *name_clashes(descriptions),
-        *row_findings(descriptions, minimum_rows),
+        *few,
         *_drop_findings(descriptions, roles),
         *mismatches,
         *decision.findings,
@@ -313,7 +399,7 @@ def _row_advice(site: SiteDescription, descriptions: Sequence[SiteDescription]) 
     return f'if it is "{alike[0]}", write it so' if alike else "leave it out"
 
 
-def lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+def lacking_targets(descriptions: Sequence[Outline]) -> list[Finding]:
     """An error about sites that say nothing of their target.
 
     Examples
@@ -327,7 +413,7 @@ def lacking_targets(descriptions: Sequence[SiteDescription]) -> list[Finding]:
     return [error(f"no target is described by {listed(lacking)}; name it with --target")]
 
 
-def name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
+def name_clashes(descriptions: Sequence[Outline]) -> list[Finding]:
     """An error if sites share a name.
 
     Examples
@@ -340,7 +426,7 @@ def name_clashes(descriptions: Sequence[SiteDescription]) -> list[Finding]:
     return [error(f"several sites are called {listed(twice)}; rename them")] if twice else []
 
 
-def _drop_findings(descriptions: Sequence[SiteDescription], roles: Roles) -> list[Finding]:
+def _drop_findings(descriptions: Sequence[Outline], roles: Roles) -> list[Finding]:
     """A column to drop that no site has is a slip of the pen."""
     dropped = {name for site in descriptions for name in site.dropped}
     present = descriptions[0].names

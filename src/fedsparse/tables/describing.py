@@ -4,7 +4,7 @@ The description is all that leaves a site before training. From descriptions alo
 tables get one encoding; see `fedsparse.tables.agreeing`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -38,12 +38,14 @@ MOST_NUMBER_LABELS = 10
 RowCount = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class _DescriptionPart(BaseModel):
+class DescriptionPart(BaseModel):
+    """Something that is told of a table."""
+
     # Descriptions come over networks: what is not a number must not become a mean.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class NumberSummary(_DescriptionPart):
+class NumberSummary(DescriptionPart):
     """The values of a column of numbers that are not missing."""
 
     count: RowCount
@@ -71,7 +73,7 @@ class ColumnDescription:
     """Of a category: how many rows have each level."""
 
 
-class NumberColumns(_DescriptionPart):
+class NumberColumns(DescriptionPart):
     """What a description says of all columns of numbers; see `NumberSummary`."""
 
     totals: tuple[float, ...] = ()
@@ -89,7 +91,7 @@ class NumberColumns(_DescriptionPart):
         return frozenset((*self.constants, *self.whole, *self.numbering, *self.gapless))
 
 
-class TargetDescription(_DescriptionPart):
+class TargetDescription(DescriptionPart):
     """The target of one site."""
 
     kind: Literal["number", "label"]
@@ -99,7 +101,7 @@ class TargetDescription(_DescriptionPart):
     """How many rows have each label; of a number only if it may stand for classes."""
 
 
-class NumberedFeatures(_DescriptionPart):
+class NumberedFeatures(DescriptionPart):
     """Features of a site's file that have numbers instead of names."""
 
     end: Annotated[int, Field(ge=0, le=MAX_LENGTH)]
@@ -108,7 +110,7 @@ class NumberedFeatures(_DescriptionPart):
     """Whether a row has a feature 0."""
 
 
-class SiteDescription(_DescriptionPart):
+class SiteDescription(DescriptionPart):
     """All that a site tells of its table before training.
 
     Examples
@@ -315,9 +317,30 @@ def describe_target(target: "pl.Series", task: Task) -> TargetDescription | None
     if is_truth or not is_number(target.dtype):
         return TargetDescription(kind="label", labels=counts)
     numbers = _number_facts(number_matrix(target.to_frame(), [target.name])).summary(0)
-    may_be_classes = len(counts) <= 2 or (numbers.whole and len(counts) <= MOST_NUMBER_LABELS)
-    as_labels = task == "classification" or (task == "auto" and may_be_classes)
+    as_labels = task == "classification" or (task == "auto" and _are_few(counts, numbers.whole))
     return TargetDescription(kind="number", numbers=numbers, labels=counts if as_labels else None)
+
+
+def may_be_classes(target: "pl.Series") -> bool:
+    """Whether a target holds text or truth, two numbers, or a few whole ones.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> may_be_classes(pl.Series([3, 1, 2])), may_be_classes(pl.Series([0.5, 1.5, 2.0]))
+    (True, False)
+    """
+    import polars as pl
+
+    counts = label_counts(target)
+    if not counts or target.dtype == pl.Boolean or not is_number(target.dtype):
+        return True
+    numbers = _number_facts(number_matrix(target.to_frame(), [target.name])).summary(0)
+    return _are_few(counts, numbers.whole)
+
+
+def _are_few(counts: Mapping[str, int], are_whole: bool) -> bool:
+    return len(counts) <= 2 or (are_whole and len(counts) <= MOST_NUMBER_LABELS)
 
 
 def _columns_told(frame: "pl.DataFrame | Sheet", roles: Roles) -> dict[str, Any]:

@@ -39,6 +39,7 @@ REASONS = {
     "identifier": "text in which nearly all values differ",
     "date": "dates",
     "constant": "the same in every row",
+    "uniform": "the same in all rows of each site",
     "empty": "no values",
     "withheld": "a site may not tell some of its values",
 }
@@ -111,7 +112,7 @@ class Encoding(BaseModel):
     impute: Impute = None
     """``"mean"``: missing values become NaN, which a fit fills with means of its training rows."""
     left_out: dict[str, tuple[str, ...]] = {}
-    """Columns that are not used, by reason: identifier, date, constant, empty, withheld."""
+    """Columns that are not used, by reason; see `REASONS`."""
     notes: tuple[str, ...] = ()
     """What a reader should know, in sentences."""
 
@@ -254,7 +255,7 @@ def _missing_findings(used: Sequence[MergedColumn], impute: Impute) -> list[Find
     is_or_are = "is" if total == "1 value" else "are"
     if impute == "mean":
         filled = f"{total} of {counted(len(lacking), 'column')} {is_or_are} missing"
-        return [note(f"{filled} and filled with means and shares of all sites' training rows")]
+        return [note(f"{filled} and filled with means and shares of training rows")]
     worst = [_missing_text(column) for column in lacking[:_WORST_SHOWN]]
     others = len(lacking) - len(worst)
     worst += [counted(others, "more column")] if others else []

@@ -9,12 +9,14 @@ from fedsparse.arrays import AnyArray
 from fedsparse.errors import DataError
 from fedsparse.tables.agreeing import MINIMUM_ROWS, check_agreement_options
 from fedsparse.tables.cells import Task
+from fedsparse.tables.counting import Counts
 from fedsparse.tables.describing import SiteDescription, TargetDescription
 from fedsparse.tables.encoding import Impute
 from fedsparse.tables.inputs import Paths, Roles, are_libsvm, as_files, check_roles, source_text
 from fedsparse.tables.loading import LoadedTable, Survey, survey
 from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.numbered import SparseTables, read_libsvm
+from fedsparse.tables.schemas import ALL_SITES, Outline, TargetSchema
 from fedsparse.tables.sentences import Finding, counted, error, listed, warning
 from fedsparse.tables.values import labels, number_matrix
 
@@ -31,8 +33,9 @@ class InspectedSite(_InspectionPart):
     """Rows and targets of one site."""
 
     name: str
-    rows: int
-    target: TargetDescription | None
+    rows: int | None
+    """None: it does not tell."""
+    target: TargetDescription | TargetSchema | None
     """None if it is not known or cannot be described."""
 
 
@@ -48,8 +51,11 @@ class Inspection(_InspectionPart):
 
     source: str
     sites: tuple[InspectedSite, ...]
+    together: InspectedSite | None = None
+    """All sites, where single ones do not tell how many rows have what."""
     columns: dict[str, ColumnGroup]
-    """By kind: number, category, constant, identifier, date, empty, withheld, unusable, dropped."""
+    """By kind: number, category, constant, uniform, identifier, date, empty, withheld, unusable,
+    dropped."""
     missing: dict[str, int]
     """Missing values of each candidate feature that has any, the worst first."""
     features: int | None
@@ -148,7 +154,7 @@ def _unreadable(source: str, sentence: str) -> Inspection:
     )
 
 
-def inspected_sites(descriptions: Sequence[SiteDescription]) -> tuple[InspectedSite, ...]:
+def inspected_sites(descriptions: Sequence[Outline]) -> tuple[InspectedSite, ...]:
     """What an inspection tells of each site.
 
     Examples
@@ -157,8 +163,29 @@ def inspected_sites(descriptions: Sequence[SiteDescription]) -> tuple[InspectedS
     9
     """
     return tuple(
-        InspectedSite(name=site.site, rows=site.rows, target=site.target) for site in descriptions
+        InspectedSite(
+            name=own.site,
+            rows=own.rows if isinstance(own, SiteDescription) else None,
+            target=own.target,
+        )
+        for own in descriptions
     )
+
+
+def inspected_together(counts: Counts) -> InspectedSite:
+    """What an inspection tells of all sites, where only sums over them are known.
+
+    Examples
+    --------
+    >>> from fedsparse.tables.counting import Countable
+    >>> counts = Counts(Countable(), {"rows": np.array(90.0), "target": np.array(3.0)})
+    >>> inspected_together(counts).rows
+    90
+    """
+    target: TargetDescription | TargetSchema | None = counts.counted.target
+    if target is not None and target.labels is not None:
+        target = TargetDescription(kind=target.kind, labels=counts.labels)
+    return InspectedSite(name=ALL_SITES, rows=counts.rows, target=target)
 
 
 def _names_by_kind(found: Survey) -> dict[str, list[str]]:

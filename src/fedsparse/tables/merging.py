@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Literal, get_args
 
 import numpy as np
 
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
 from fedsparse.tables.describing import SiteDescription
+from fedsparse.tables.schemas import Outline
 from fedsparse.tables.sentences import Finding, counted, error, joined, listed, warning
 from fedsparse.tables.values import (
     FEWEST_IDENTIFIERS,
@@ -84,6 +86,9 @@ class MergedColumn:
         What the sites that have values say of a column of numbers.
     levels_at
         How many rows of each site have each level of a category.
+    is_site_mark
+        Whether it is known to be the same in all rows of a site but not at all sites, where what
+        each site has is not.
 
     Examples
     --------
@@ -96,12 +101,13 @@ class MergedColumn:
     """
 
     name: str
-    kind: Kind | Literal["withheld"]
+    kind: Kind | Literal["withheld", "uniform"]
     sites: tuple[str, ...]
     rows: int
     missing_at: Int64Array
     numbers: MergedNumbers | None = None
     levels_at: tuple[dict[str, int], ...] = ()
+    is_site_mark: bool = False
 
     @cached_property
     def missing(self) -> int:
@@ -143,6 +149,66 @@ class MergedColumn:
         return self.kind
 
 
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Which columns sites have in common.
+
+    Attributes
+    ----------
+    sites
+        Their names.
+    names, kinds
+        Of the columns that all sites have and none withholds, and what they are.
+    kinds_at
+        Codes of what each is at every site.
+    withheld
+        Columns of which some site tells nothing but the name.
+    findings
+        An error that lists everything that does not match.
+    """
+
+    sites: tuple[str, ...]
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    kinds_at: AnyArray
+    withheld: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def match(descriptions: Sequence[Outline]) -> Matching:
+    """Columns by name in the first site's order; a column that a site withholds matches whatever.
+
+    Examples
+    --------
+    >>> age = {"names": ("age",), "kinds": ("empty",), "missing": (3,)}
+    >>> match([SiteDescription(site="Bari", rows=3, **age)]).kinds
+    ('empty',)
+    """
+    owners = Counter(name for site in descriptions for name in site.names)
+    withheld = dict.fromkeys(name for site in descriptions for name in site.withheld)
+    told = {name: count for name, count in owners.items() if name not in withheld}
+    shared = [name for name, count in told.items() if count == len(descriptions)]
+    partial = [name for name, count in told.items() if count < len(descriptions)]
+    sites = tuple(site.site for site in descriptions)
+    kinds_at = _kinds_at(descriptions, shared)
+    at_sites = [[_KINDS[code] for code in own] for own in kinds_at.tolist()]
+    kinds = [_merged_kind(own) for own in at_sites]
+    clashes = [
+        _clash(name, sites, own)
+        for name, own, kind in zip(shared, at_sites, kinds, strict=True)
+        if kind is None
+    ]
+    agreeing = [kind is not None for kind in kinds]
+    return Matching(
+        sites,
+        tuple(compress(shared, agreeing)),
+        tuple(kind for kind in kinds if kind is not None),
+        kinds_at[np.array(agreeing, dtype=np.bool_)],
+        tuple(withheld),
+        tuple(_mismatch(_presence_faults(descriptions, partial), clashes)),
+    )
+
+
 def merge(
     descriptions: Sequence[SiteDescription],
 ) -> tuple[tuple[MergedColumn, ...], list[Finding]]:
@@ -161,65 +227,64 @@ def merge(
     >>> print(findings[0].sentence)
     the sites' tables do not match: Cork lacks "age"; mend them, or leave columns out with --drop
     """
-    owners = Counter(name for site in descriptions for name in site.names)
-    withheld = dict.fromkeys(name for site in descriptions for name in site.withheld)
-    told = {name: count for name, count in owners.items() if name not in withheld}
-    shared = [name for name, count in told.items() if count == len(descriptions)]
-    columns, clashes = _shared_columns(descriptions, shared)
-    columns += [_withheld(name, descriptions) for name in withheld]
-    partial = [name for name, count in told.items() if count < len(descriptions)]
-    findings = _mismatch(_presence_faults(descriptions, partial), clashes)
-    return tuple(columns), findings + _crowded(columns)
-
-
-def _withheld(name: str, descriptions: Sequence[SiteDescription]) -> MergedColumn:
-    sites = tuple(site.site for site in descriptions)
+    matching = match(descriptions)
     rows = sum(site.rows for site in descriptions)
-    return MergedColumn(name, "withheld", sites, rows, np.zeros(len(sites), dtype=np.int64))
+    none = np.zeros(len(descriptions), dtype=np.int64)
+    columns = _shared_columns(descriptions, matching, rows)
+    columns += [
+        MergedColumn(name, "withheld", matching.sites, rows, none) for name in matching.withheld
+    ]
+    return tuple(columns), [*matching.findings, *crowded(columns)]
 
 
 def _shared_columns(
-    descriptions: Sequence[SiteDescription], names: list[str]
-) -> tuple[list[MergedColumn], list[str]]:
-    """The columns that all sites have, and sentences about those that differ in kind."""
-    sites, rows = tuple(site.site for site in descriptions), sum(site.rows for site in descriptions)
-    kinds, missing, numbers = _stacked(descriptions, names)
-    columns, clashes = [], []
-    for place, name in enumerate(names):
-        own = [_KINDS[code] for code in kinds[place].tolist()]
-        kind = _merged_kind(own)
-        if kind is None:
-            clashes.append(_clash(name, sites, own))
-            continue
-        column = MergedColumn(
-            name,
-            kind,
-            sites,
-            rows,
-            missing[place],
-            numbers.of(place, kinds[place] == _NUMBER) if kind == "number" else None,
-            tuple(site.levels.get(name, {}) for site in descriptions) if kind == "category" else (),
+    descriptions: Sequence[SiteDescription], matching: Matching, rows: int
+) -> list[MergedColumn]:
+    """The columns that all sites have."""
+    missing, numbers = _stacked(descriptions, list(matching.names))
+    return [
+        _by_all_sites(
+            MergedColumn(
+                name,
+                kind,
+                matching.sites,
+                rows,
+                missing[place],
+                numbers.of(place, matching.kinds_at[place] == _NUMBER)
+                if kind == "number"
+                else None,
+                tuple(site.levels.get(name, {}) for site in descriptions)
+                if kind == "category"
+                else (),
+            )
         )
-        columns.append(_by_all_sites(column))
-    return columns, clashes
+        for place, (name, kind) in enumerate(zip(matching.names, matching.kinds, strict=True))
+    ]
+
+
+def _kinds_at(descriptions: Sequence[Outline], names: list[str]) -> AnyArray:
+    """Codes of the kinds of columns: one row per column, one column per site."""
+    codes = {kind: code for code, kind in enumerate(_KINDS)}
+    kinds = np.empty((len(names), len(descriptions)), dtype=np.int8)
+    for column, site in enumerate(descriptions):
+        own = np.array([codes[kind] for kind in site.kinds], dtype=np.int8)
+        kinds[:, column] = own[_own_places(site.names, names)]
+    return kinds
 
 
 def _stacked(
     descriptions: Sequence[SiteDescription], names: list[str]
-) -> tuple[AnyArray, Int64Array, MergedNumbers]:
-    """Kinds, missing values and numbers of columns: one row per column, one column per site."""
-    codes = {kind: code for code, kind in enumerate(_KINDS)}
+) -> tuple[Int64Array, MergedNumbers]:
+    """Missing values and numbers of columns: one row per column, one column per site."""
     shape = (len(names), len(descriptions))
-    kinds, missing = np.empty(shape, dtype=np.int8), np.empty(shape, dtype=np.int64)
+    missing = np.empty(shape, dtype=np.int64)
     totals, constants = np.zeros(shape), np.full(shape, np.nan)
     numbering, gapless = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     places = {name: place for place, name in enumerate(names)}
     for column, site in enumerate(descriptions):
         own = _own_places(site.names, names)
-        own_kinds = np.array([codes[kind] for kind in site.kinds], dtype=np.int8)
-        own_totals = np.zeros(len(own_kinds))
-        own_totals[own_kinds == _NUMBER] = site.numbers.totals
-        kinds[:, column] = own_kinds[own]
+        own_totals = np.zeros(len(site.kinds))
+        own_totals[[kind == "number" for kind in site.kinds]] = site.numbers.totals
         missing[:, column] = np.array(site.missing, dtype=np.int64)[own]
         totals[:, column] = own_totals[own]
         for name, value in site.numbers.constants.items():
@@ -230,7 +295,7 @@ def _stacked(
             (gapless, site.numbers.gapless),
         ):
             flags[[places[name] for name in flagged if name in places], column] = True
-    return kinds, missing, MergedNumbers(totals, constants, numbering, gapless)
+    return missing, MergedNumbers(totals, constants, numbering, gapless)
 
 
 def _own_places(own: Sequence[str], names: list[str]) -> "slice | list[int]":
@@ -258,7 +323,14 @@ def _by_all_sites(column: MergedColumn) -> MergedColumn:
     return column
 
 
-def _crowded(columns: Sequence[MergedColumn]) -> list[Finding]:
+def crowded(columns: Sequence[MergedColumn]) -> list[Finding]:
+    """Errors about categories with more levels than can be features.
+
+    Examples
+    --------
+    >>> crowded([])
+    []
+    """
     return [
         error(
             f'column "{column.name}" has {len(column.counts):,} levels at all sites together, '
@@ -270,7 +342,7 @@ def _crowded(columns: Sequence[MergedColumn]) -> list[Finding]:
     ]
 
 
-def _presence_faults(descriptions: Sequence[SiteDescription], partial: Sequence[str]) -> list[str]:
+def _presence_faults(descriptions: Sequence[Outline], partial: Sequence[str]) -> list[str]:
     """Of columns that some have: which sites lack what most have, or have what most lack."""
     lacking: dict[str, list[str]] = {}
     extra: dict[str, list[str]] = {}
@@ -360,14 +432,14 @@ def _is_numbering(column: MergedColumn) -> bool:
 
 def _marks_sites(column: MergedColumn) -> bool:
     if len(column.sites) == 1:
-        return False
+        return column.is_site_mark
     if column.numbers is not None:
         return not np.isnan(column.numbers.constants).any()
     return all(len(levels) <= 1 for levels in column.levels_at)
 
 
 def look_alike_findings(
-    descriptions: Sequence[SiteDescription], columns: Sequence[MergedColumn]
+    descriptions: Sequence[Outline], columns: Sequence[MergedColumn]
 ) -> list[Finding]:
     """Warnings about sites, and levels of a category, that differ only in case or blanks.
 
@@ -378,9 +450,12 @@ def look_alike_findings(
     sites "Bari" (9 rows) and "bari" (9 rows) differ only in case or blanks; if they are one, write
     them alike
     """
+    rows = {
+        own.site: own.rows if isinstance(own, SiteDescription) else None for own in descriptions
+    }
     found = [
         warning(f"sites {names} differ only in case or blanks; if they are one, write them alike")
-        for names in _alike({site.site: site.rows for site in descriptions})
+        for names in _alike(rows)
     ]
     for column in columns:
         found += [
@@ -405,12 +480,17 @@ def plain(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _alike(counts: Mapping[str, int]) -> list[str]:
+def _alike(counts: Mapping[str, int | None]) -> list[str]:
+    """Names that look alike, each with its rows if they are known."""
     groups: dict[str, list[str]] = {}
     for name in counts:
         groups.setdefault(plain(name), []).append(name)
     return [
-        joined([f'"{name}" ({counted(counts[name], "row")})' for name in names])
+        joined([f'"{name}"{_in_brackets(counts[name])}' for name in names])
         for names in groups.values()
         if len(names) > 1
     ]
+
+
+def _in_brackets(rows: int | None) -> str:
+    return "" if rows is None else f" ({counted(rows, 'row')})"

@@ -16,12 +16,18 @@ from scipy import sparse
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError, OptionError
 from fedsparse.requests.wire.vectors import MAX_LENGTH
-from fedsparse.tables.agreeing import decide_target, name_clashes, row_findings
+from fedsparse.tables.agreeing import (
+    TargetDecision,
+    decide_target,
+    name_clashes,
+    row_findings,
+)
 from fedsparse.tables.cells import Task
 from fedsparse.tables.compression import decompressed
 from fedsparse.tables.describing import NumberedFeatures, SiteDescription, describe_target
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.inputs import Roles, check_exists, site_names
+from fedsparse.tables.schemas import Outline
 from fedsparse.tables.sentences import Finding, error
 from fedsparse.tables.svmlight import load_svmlight
 from fedsparse.tables.values import labels
@@ -149,12 +155,23 @@ def negotiate_numbered(
     >>> negotiate_numbered([bari], ends, Roles(), "auto", 5)[0].width
     8
     """
+    few = row_findings(descriptions, minimum_rows)
+    return settle_numbered(descriptions, features, roles, decide_target(descriptions, task), few)
+
+
+def settle_numbered(
+    descriptions: Sequence[Outline],
+    features: Sequence[NumberedFeatures],
+    roles: Roles,
+    decision: TargetDecision,
+    few: Sequence[Finding] = (),
+) -> tuple[NumberedEncoding, list[Finding]]:
+    """The same where it is decided what is learnt, and who has too few rows."""
     first: Literal[0, 1] = 0 if any(own.has_zero for own in features) else 1
     width = max(own.end for own in features) - first
-    decision = decide_target(descriptions, task)
     findings = [
         *name_clashes(descriptions),
-        *row_findings(descriptions, minimum_rows),
+        *few,
         *decision.findings,
         *_keep_findings(first, width, roles),
     ]

@@ -9,7 +9,7 @@ import httpx
 from flwr.app import Message
 
 from fedsparse.errors import FederationError
-from fedsparse.federation.flower_internals import LINE_ERRORS, reason_of, refusal_of
+from fedsparse.federation.flower_internals import LINE_ERRORS, reason_of, refusal_of, seconds_ahead
 from fedsparse.federation.messages import content_of
 from fedsparse.federation.sites.line import Access, Line, keys_of, open_line
 from fedsparse.federation.sites.site import Site
@@ -21,6 +21,8 @@ LONGEST_REFUSAL = 90.0
 site for still connected after a crash, which Flower does for a minute."""
 
 _LONGEST_PAUSE = 10.0
+_SHARE_IF_EXPECTING = 0.2
+"""Of the time between two looks, while a second message of an exchange is due."""
 _UNKNOWN_OR_THERE = (
     "its key is not registered, another process uses it, or the server takes the site for still "
     "connected, up to a minute after a crash"
@@ -58,7 +60,7 @@ def serve(
                     is_busy = line.answer(partial(_reply, site, line))
                     last_contact, pause = time.monotonic(), poll
                     if not is_busy:
-                        stop.wait(poll)
+                        stop.wait(poll * _SHARE_IF_EXPECTING if site.is_expecting else poll)
         except LINE_ERRORS as error:
             _give_up_if_hopeless(site, access, error, time.monotonic() - last_contact, patience)
             log.warning("%s %s; trying again", site.name, _plight(access, error, has_connected))
@@ -77,7 +79,7 @@ def _reply(site: Site, line: Line, message: Message, payload: bytes | None) -> M
 def _plight(access: Access, error: Exception, has_connected: bool) -> str:
     """Why there is no line at the moment."""
     if _is_refusal(error):
-        return f"was not let in: {_UNKNOWN_OR_THERE}"
+        return f"was not let in: {_wrong_clock(error) or _UNKNOWN_OR_THERE}"
     if has_connected:
         return f"lost the server ({reason_of(error)})"
     return f"has not reached the server at {access.address} yet ({reason_of(error)})"
@@ -93,16 +95,27 @@ def _give_up_if_hopeless(
             f"({reason_of(error)}); ask its administrator for the right folder"
         ) from None
     if _is_refusal(error) and seconds > min(LONGEST_REFUSAL, patience):
-        raise FederationError(
-            f"the server does not let {site.name} in ({reason_of(error)}); have its administrator "
-            f"register the key {access.key} and restart the server, or end another process that "
-            "uses this key"
-        ) from None
+        why = _wrong_clock(error) or (
+            f"{reason_of(error)}; have its administrator add the card that belongs to {access.key} "
+            "to the roster and restart the server, or end another process that uses this key"
+        )
+        raise FederationError(f"the server does not let {site.name} in: {why}") from None
     if seconds > patience:
         raise FederationError(
             f"{access.address} was not reached for {seconds:.0f} s ({reason_of(error)}); start the "
             "server, or check address and network"
         ) from None
+
+
+def _wrong_clock(error: Exception) -> str | None:
+    """What is wrong with the clock of this machine, if that is why the server refuses."""
+    ahead = seconds_ahead(error)
+    if ahead is None:
+        return None
+    return (
+        f"the clock of this machine is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} "
+        "the server's; set the one that is wrong, best by NTP"
+    )
 
 
 def _is_refusal(error: Exception) -> bool:

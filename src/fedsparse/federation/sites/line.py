@@ -15,12 +15,11 @@ from pathlib import Path
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Message
 
-from fedsparse.errors import OptionError
 from fedsparse.federation.flower_internals import Fleet, KeyPair, Pulled, open_fleet
 from fedsparse.federation.messages import MESSAGE_TYPE, payload_in
+from fedsparse.federation.site_keys import load_line_key
 from fedsparse.federation.sites.meter import SocketMeter
 
 log = logging.getLogger("fedsparse.federation")
@@ -64,12 +63,7 @@ def keys_of(access: Access) -> KeyPair:
     if access.key is None:
         passing = ec.generate_private_key(ec.SECP256R1())
         return passing, passing.public_key()
-    try:
-        private = load_ssh_private_key(access.key.read_bytes(), None)
-    except (ValueError, TypeError):
-        private = None
-    if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise OptionError(f"{access.key} is not a site's key; ask the server's administrator")
+    private = load_line_key(access.key)
     return private, private.public_key()
 
 

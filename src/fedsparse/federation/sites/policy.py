@@ -3,21 +3,27 @@
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
+from fedsparse.federation.sites.questions import MOST_CHANGES
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.modelling.specification import Count
+from fedsparse.problem.losses import SquaredError
 from fedsparse.problem.rows import PartOfRows
 from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request
 from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
-from fedsparse.tables.describing import ColumnDescription
+from fedsparse.tables.sentences import counted
 
 FEWEST_JUDGED = 3
 """Fewest rows that metrics may speak of."""
+
+FEWEST_CUT_OFF = 2
+"""Fewest rows by which two parts may differ: with one, the difference of two sums is that row."""
 
 _WAYS_OUT = {
     "ColumnSquares": "train with --no-standardize",
@@ -26,10 +32,19 @@ _WAYS_OUT = {
     "Judge": "train with --held-out none",
     JudgeAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
+    "NoBetterThanNull": "train with --open-sums",
     "Slopes": "train with --method FedIterHT",
     "Smoothness": "train with a --step-size",
     "SmoothnessAbove": "train with a --step-size",
 }
+
+_WHOLE_ANALYSIS = 2500
+"""Answers that the default analysis takes of a site, for numbers or two classes: 1,600 to 2,000
+were measured."""
+_LENIENCE = 0.01
+_MOST_CUTS = 8
+_MOST_PARTINGS = 2
+"""Cuts into parts, one of what the other leaves: choosing τ within training rows takes two."""
 
 _SELDOM_ASKED = ("Gradient", "ShiftedLasso")
 """By no method that `train` offers by name."""
@@ -48,6 +63,8 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    open_sums: bool = False
+    """Whether the server may see this site's answers; else they are only added up under masks."""
     requests: tuple[str, ...] = tuple(REQUESTS)
     """Names of the requests that are answered."""
     smallest_samples: Count = 5
@@ -56,13 +73,32 @@ class Policy(BaseModel):
     names are not looked at one by one: that few rows have one is the rule there."""
     smallest_support: Count = 1
     """Fewest features that curvature may be asked on."""
-    most_rounds: Count | None = None
-    """Requests answered in one run, those for sums of columns, l_i, the objective or metrics not
-    counted. Each model of an analysis takes some: cross-validation takes hundreds."""
+    most_answers: Count = 200_000
+    """Requests answered on one table, whatever they ask for and in whichever run."""
+    most_answers_per_month: Count = 100_000
+    """Requests answered within 30 days, on whatever table."""
+    most_judged: Count = 200
+    """Of these, models judged on one table (`Judge`, `NoBetterThanNull`): each compares every row
+    with a plane of the server's choice. The default analysis takes six."""
+    most_changes_of_sites: Count = MOST_CHANGES
+    """How often the sites may change that answer under masks together with this one: a server that
+    says that one dropped out, and asks nearly the same without it, learns about that one."""
     most_parts: Count = 10
     """Parts that a lens may cut rows into: of many parts each would be a single row."""
     most_local_steps: Count = 10_000
     """In one request: more keep the site busy for long."""
+    smallest_weight_of_others: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """What a row must weigh that is not among the ``smallest_samples`` − 1 heaviest, on average;
+    see `fedsparse.federation.sites.disclosure`. In analyses of gene-expression sets and others with
+    the ℓ2 weight by default it was 0.07 or more where a model is learnt and 0.01 or more where it
+    is judged on as many rows; 6e-5 and less where an x was steep enough to tell rows apart
+    (``python -m benchmarks dominance``)."""
+    most_features_per_row: Annotated[float, Field(gt=0)] = 1 / 3
+    """Features that curvature may be asked on, over rows: a third, as in DataSHIELD. With as many
+    features as rows a Hessian gives the rows away up to a rotation."""
+    smallest_l2: Annotated[float, Field(ge=0)] = 1e-8
+    """Least weight of the ℓ2 term where classes are learnt: without one, coefficients run away
+    where classes can be separated, and answers come to speak of few rows. 8 / rows by default."""
 
     def withheld(
         self, description: SiteDescription, standing_out: Sequence[str] = ()
@@ -76,9 +112,25 @@ class Policy(BaseModel):
         standing_out
             Columns of numbers in which a few rows differ from all others.
         """
-        counts = {column.name: _fewest(column) for column in description.columns}
-        rare = {name for name, count in counts.items() if 0 < count < self.smallest_samples}
-        return frozenset(rare.union(standing_out))
+        counts = {
+            column.name: column.numbers.count
+            for column in description.columns
+            if column.numbers is not None
+        }
+        few = {name for name, count in counts.items() if count < self.smallest_samples}
+        return self.with_rare_levels(description).union(few, standing_out)
+
+    def with_rare_levels(self, description: SiteDescription) -> frozenset[str]:
+        """Categories with a level that few rows have: its very name would tell of them.
+
+        Under secure sums these alone are withheld. How many rows tell a column of numbers apart
+        is counted over all sites, and the server leaves out what too few do: a site sees no sum.
+        """
+        return frozenset(
+            name
+            for name, levels in description.levels.items()
+            if min(levels.values()) < self.smallest_samples
+        )
 
     def objection_to_few(self, rows: int) -> str | None:
         """Why nothing is told of a table with so many rows, or None."""
@@ -87,15 +139,20 @@ class Policy(BaseModel):
             return f"it has fewer rows than the {fewest} its policy asks for; train without it"
         return None
 
-    def limits(self) -> tuple[str, ...]:
+    def limits(self, on_table: int = 0, in_month: int = 0) -> tuple[str, ...]:
         """What training may run into, in sentences; what rarely matters is not among it.
+
+        Parameters
+        ----------
+        on_table, in_month
+            Answers given so far: on the table, and within 30 days.
 
         Examples
         --------
         >>> Policy().limits()
         ()
-        >>> Policy(most_rounds=50).limits()
-        ('its policy allows 50 answers in a run; each model of an analysis takes some',)
+        >>> Policy(most_answers=50).limits(on_table=8)
+        ('its policy allows 42 more answers; each model of an analysis takes some',)
         """
         asked = [name for name in REQUESTS if name not in _SELDOM_ASKED]
         found = [_not_allowed(name) for name in asked if name not in self.requests]
@@ -104,12 +161,51 @@ class Policy(BaseModel):
                 f"curvature is told on at least {self.smallest_support} features; train with a "
                 f"--sparsity of at least {self.smallest_support}"
             )
-        if self.most_rounds is not None:
+        left = min(self.most_answers - on_table, self.most_answers_per_month - in_month)
+        if left < _WHOLE_ANALYSIS:
             found.append(
-                f"its policy allows {self.most_rounds} answers in a run; each model of an analysis "
-                "takes some"
+                f"its policy allows {counted(max(left, 0), 'more answer')}; each model of an "
+                "analysis takes some"
             )
         return tuple(found)
+
+    def objection_to_spending(self, asked: int, on_table: int, in_month: int) -> str | None:
+        """Why so many requests are not answered after those that were, or None.
+
+        Examples
+        --------
+        >>> Policy(most_answers=50).objection_to_spending(3, on_table=48, in_month=48)
+        'its policy allows 50 answers on a table, and 48 are given; ask for less, or have it allow \
+        more'
+        """
+        if on_table + asked > self.most_answers:
+            return (
+                f"its policy allows {counted(self.most_answers, 'answer')} on a table, and "
+                f"{on_table:,} {_are(on_table)} given; ask for less, or have it allow more"
+            )
+        if in_month + asked > self.most_answers_per_month:
+            return (
+                f"its policy allows {counted(self.most_answers_per_month, 'answer')} within 30 "
+                f"days, and {in_month:,} {_are(in_month)} given; wait, ask for less, or have it "
+                "allow more"
+            )
+        return None
+
+    def objection_to_judging(self, asked: int, judged: int) -> str | None:
+        """Why so many models are not judged after those that were, or None.
+
+        Examples
+        --------
+        >>> Policy(most_judged=9).objection_to_judging(2, 8)
+        'its policy lets 9 models be judged on a table, and 8 are; ask for less, or have it allow \
+        more'
+        """
+        if asked == 0 or judged + asked <= self.most_judged:
+            return None
+        return (
+            f"its policy lets {counted(self.most_judged, 'model')} be judged on a table, and "
+            f"{judged:,} {_are(judged)}; ask for less, or have it allow more"
+        )
 
     def allowed(
         self, description: SiteDescription, *, numbers_are_classes: bool = False
@@ -136,7 +232,46 @@ class Policy(BaseModel):
         parts = [cut.of for cut in lens.rows.cuts if isinstance(cut, PartOfRows)]
         if max(parts, default=0) > self.most_parts:
             return f"its policy lets rows be cut into {self.most_parts} parts; use fewer folds"
+        if len(parts) > _MOST_PARTINGS or 1 in parts:
+            return f"it cuts rows into two or more parts, at most {_MOST_PARTINGS} times"
+        if len(lens.rows.cuts) > _MOST_CUTS:
+            return f"it cuts rows at most {_MOST_CUTS} times; ask for less"
+        if not isinstance(lens.loss, SquaredError) and lens.loss.l2 < self.smallest_l2:
+            return (
+                f"its policy wants an ℓ2 weight of at least {self.smallest_l2:g} for classes and "
+                f"not {lens.loss.l2:g}; leave --l2 out, or raise it"
+            )
         return None
+
+    def objection_to_ratio(self, request: Request, rows: int) -> str | None:
+        """Why curvature is not told on so many features, or None.
+
+        Parameters
+        ----------
+        request
+            What is asked.
+        rows
+            That the answer is added up over: the site's own where its answer is told as it is,
+            those of all sites under secure sums.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> asked = Curvature(np.zeros(9), np.arange(9))
+        >>> Policy().objection_to_ratio(asked, rows=27)
+        >>> Policy().objection_to_ratio(asked, rows=26)
+        'curvature on 9 features tells too much about so few rows; train with --method FedIterHT, \
+or have the site raise most_features_per_row'
+        """
+        if not isinstance(request, Curvature):
+            return None
+        features = request.support.size
+        if features <= self.most_features_per_row * rows:
+            return None
+        return (
+            f"curvature on {features} features tells too much about so few rows; train with "
+            "--method FedIterHT, or have the site raise most_features_per_row"
+        )
 
     def fewest_rows(self, request: Request) -> int:
         """Fewest rows a lens must show for a request to be answered as if it had any.
@@ -147,6 +282,21 @@ class Policy(BaseModel):
         """
         fewest = {Evaluate: 2, Judge: FEWEST_JUDGED}.get(type(request), self.smallest_samples)
         return min(fewest, self.smallest_samples)
+
+    def least_weight_of_others(self, rows: int) -> float:
+        """`smallest_weight_of_others` for an answer on so many rows.
+
+        Parts that are only judged on may have fewer rows than ``smallest_samples``. One that is
+        badly predicted then outweighs the rest as a rule, and metrics would be too good if such
+        parts were left out: a hundredth will do there.
+
+        Examples
+        --------
+        >>> Policy().least_weight_of_others(5), Policy().least_weight_of_others(4)
+        (0.01, 0.0001)
+        """
+        is_few = rows < self.smallest_samples
+        return self.smallest_weight_of_others * (_LENIENCE if is_few else 1.0)
 
     def objection(self, request: Request, rows: int) -> str | None:
         """Why a request is not answered on so many rows, or None."""
@@ -177,15 +327,12 @@ class Policy(BaseModel):
         return None
 
 
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def _not_allowed(name: str) -> str:
     return f"its policy does not allow {name}; {_WAYS_OUT.get(name, 'do without')}"
-
-
-def _fewest(column: ColumnDescription) -> int:
-    """Fewest rows that what is told of a column speaks of."""
-    if column.levels:
-        return min(column.levels.values())
-    return 0 if column.numbers is None else column.numbers.count
 
 
 def read_policy(path: Path) -> Policy:
@@ -195,9 +342,9 @@ def read_policy(path: Path) -> Policy:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "policy.toml"
-    >>> _ = path.write_text("smallest_samples = 20\nmost_rounds = 100")
-    >>> read_policy(path).most_rounds
-    100
+    >>> _ = path.write_text("smallest_samples = 20\nmost_answers = 4000")
+    >>> read_policy(path).most_answers
+    4000
     """
     try:
         policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))

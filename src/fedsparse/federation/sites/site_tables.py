@@ -1,7 +1,8 @@
 """A site's table: read where it lies, described without a row, encoded as all sites agreed."""
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,13 +16,15 @@ from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.problem.federated import Features
 from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
+from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task, cell_findings
 from fedsparse.tables.delimited import typed
-from fedsparse.tables.describing import describe_checked, describe_target
+from fedsparse.tables.describing import describe_checked, describe_target, may_be_classes
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
+from fedsparse.tables.schemas import SiteSchema
 from fedsparse.tables.sentences import Finding, listed
-from fedsparse.tables.values import number_matrix
+from fedsparse.tables.values import labels, number_matrix, number_names
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,8 +46,12 @@ class Wishes(BaseModel):
     task: Task = "auto"
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    minimum_rows: Annotated[int, Field(ge=1)] = MINIMUM_ROWS
+    """A site with fewer refuses, where nobody else may know how many it has."""
     dry_run: bool = False
     """Describe what can be described and say what cannot, where a site would refuse."""
+    open_sums: bool = False
+    """Sites are to tell their answers as they are, not under masks."""
 
 
 class Told(BaseModel):
@@ -52,13 +59,18 @@ class Told(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    description: SiteDescription
+    description: SiteDescription | SiteSchema
+    """With counts where sums are open, else without."""
     target: Annotated[str, Field(max_length=1000)]
     """Name of the column to predict; empty if it has none."""
     problems: tuple[str, ...] = ()
     """Why the site would refuse to train, in sentences without rows; told in a dry run alone."""
     unusable: tuple[str, ...] = ()
     """Columns, maybe the target, that have cells which cannot be used; told in a dry run alone."""
+    smallest_samples: Annotated[int, Field(ge=1, le=2**53)] = 1
+    """Of its policy, where sums are secure: fewest rows of all sites that may stand out."""
+    introduction: tuple[str, str, str] | None = None
+    """The run, the site's key in it and the signature, where sums are secure."""
     limits: tuple[str, ...] = ()
     """What its policy does not answer, in sentences; told in a dry run alone."""
 
@@ -91,12 +103,25 @@ class SiteTable(ABC):
         """
 
     @abstractmethod
+    def differing(self, names: Sequence[str]) -> dict[str, int]:
+        """Rows of columns of numbers that differ from the value in the middle.
+
+        That is the most common one if more than half of the rows have one; a missing value counts
+        as a value.
+        """
+
     def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
         """Columns of numbers whose rows are all the same but for fewer than ``fewest``."""
+        most = min(fewest, self.rows - self.rows // 2)
+        return [name for name, count in self.differing(names).items() if 0 < count < most]
 
     @abstractmethod
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """Features, targets and the number of classes, as all sites agreed."""
+
+    @abstractmethod
+    def rows_as_bytes(self) -> Iterator[bytes]:
+        """All that is in each row: the same however columns are ordered and the file is written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +134,9 @@ class NamedTable(SiteTable):
         Its rows.
     target
         Name of the column to predict.
+    categories
+        Columns of numbers, maybe the target, that stand for levels or classes. Only the site can
+        say so: told level by level, numbers are a histogram.
 
     Examples
     --------
@@ -120,6 +148,7 @@ class NamedTable(SiteTable):
 
     frame: "pl.DataFrame"
     target: str
+    categories: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -127,9 +156,26 @@ class NamedTable(SiteTable):
         return self.frame.height
 
     def lacking(self, wishes: Wishes) -> list[str]:
-        """Categories that there are not."""
+        """Categories that there are not, and columns of numbers that are none."""
         found = role_findings(self.frame.columns, "its table", self._roles(wishes))
-        return [finding.sentence for finding in found]
+        numbers = self._undeclared(wishes.categories)
+        return [
+            *(finding.sentence for finding in found),
+            *(_not_declared(name, f"--category {name}") for name in numbers),
+            *self._lacking_classes(wishes.task),
+        ]
+
+    def _lacking_classes(self, task: Task) -> list[str]:
+        """Why the target's numbers are no classes, whatever the server says."""
+        target = self.frame.get_column(self.target)
+        if task != "classification" or may_be_classes(target) or self.target in self.categories:
+            return []
+        return [_not_declared(self.target, "--task classification")]
+
+    def _undeclared(self, names: Sequence[str]) -> list[str]:
+        """Those of some columns that hold numbers, and are no categories by the site's word."""
+        numbers = frozenset(number_names(typed(self.frame)))
+        return [name for name in names if name in numbers and name not in self.categories]
 
     def faults(self, where: str, wishes: Wishes) -> list[Finding]:
         """Of the target and of columns that may become features."""
@@ -139,6 +185,7 @@ class NamedTable(SiteTable):
 
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
         """Counts, sums and levels."""
+        wishes = self._without_undeclared(wishes)
         roles = self._roles(wishes)
         usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
         description = describe_checked(typed(self.frame), site, usable, wishes.task)
@@ -154,6 +201,13 @@ class NamedTable(SiteTable):
             target=self.target,
             unusable=tuple(unusable),
         )
+
+    def _without_undeclared(self, wishes: Wishes) -> Wishes:
+        """What can be told where a site would refuse: numbers as numbers."""
+        numbers = self._undeclared(wishes.categories)
+        left = tuple(name for name in wishes.categories if name not in numbers)
+        task: Task = "auto" if self._lacking_classes(wishes.task) else wishes.task
+        return wishes.model_copy(update={"categories": left, "task": task})
 
     def _roles(self, wishes: Wishes) -> Roles:
         return Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
@@ -172,6 +226,9 @@ class NamedTable(SiteTable):
             target=self.target,
             categories=tuple(name for name, own in columns.items() if own.kind == "category"),
         )
+        lacking = self._undeclared(roles.categories) or self._lacking_classes(encoding.task)
+        if lacking:
+            raise FederationError("the server takes numbers for categories that it does not")
         used = self.frame.select([*columns, self.target])
         description = describe(used, site, roles, task=encoding.task)
         for own in description.columns:
@@ -179,17 +236,14 @@ class NamedTable(SiteTable):
                 raise FederationError(f'it has no {columns[own.name].kind} in column "{own.name}"')
         return description
 
-    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
-        """Those of which one value is in most rows, and others in fewer than allowed."""
-        rows = self.rows
+    def differing(self, names: Sequence[str]) -> dict[str, int]:
+        """Counted for all columns at once."""
         if not names:
-            return []
+            return {}
         values = number_matrix(typed(self.frame.select(names)), list(names))
         ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=0)
-        most = max(rows - fewest, rows // 2)  # a value that more rows have leaves too few others
-        has_common = (ordered[most:] == ordered[: rows - most]).any(axis=0)
-        varies = ordered[0] != ordered[-1]
-        return [name for name, rare in zip(names, has_common & varies, strict=True) if rare]
+        counts = (ordered != ordered[self.rows // 2]).sum(axis=0)
+        return dict(zip(names, counts.tolist(), strict=True))
 
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """Columns of numbers as they are, each level of a category as a column."""
@@ -202,6 +256,17 @@ class NamedTable(SiteTable):
             encoding.targets(self.frame, where),
             None if encoding.classes is None else len(encoding.classes),
         )
+
+    def rows_as_bytes(self) -> Iterator[bytes]:
+        """Numbers, then text, each by the names of its columns."""
+        frame = typed(self.frame)
+        names = sorted(number_names(frame))
+        numbers = number_matrix(frame, names) + 0.0  # −0 is 0
+        numbers[np.isnan(numbers)] = np.nan  # there are several
+        others = [labels(frame.get_column(name)) for name in sorted({*frame.columns} - {*names})]
+        texts = zip(*others, strict=True) if others else iter([()] * self.rows)
+        for own, text in zip(numbers, texts, strict=True):
+            yield own.tobytes() + json.dumps(text).encode()
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,9 +289,17 @@ class NumberedTable(SiteTable):
 
     def lacking(self, wishes: Wishes) -> list[str]:
         """Names."""
+        lacking = []
         if wishes.drop or wishes.categories:
-            return ["its features have numbers, no names; leave --drop and --category out"]
-        return []
+            lacking.append("its features have numbers, no names; leave --drop and --category out")
+        return lacking + self._lacking_classes(wishes.task)
+
+    def _lacking_classes(self, task: Task) -> list[str]:
+        import polars as pl
+
+        if task != "classification" or may_be_classes(pl.Series("target", self.targets)):
+            return []
+        return ["its targets are too many numbers to be classes; leave --task classification out"]
 
     def faults(self, where: str, wishes: Wishes) -> list[Finding]:
         """None: the file would not have been read."""
@@ -234,23 +307,29 @@ class NumberedTable(SiteTable):
 
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
         """Counts, the range of numbers, and labels if the target stands for classes."""
+        task: Task = "auto" if self._lacking_classes(wishes.task) else wishes.task
+        return Told(description=self._described(site, task), target="")
+
+    def _described(self, site: str, task: Task) -> SiteDescription:
         import polars as pl
 
-        description = SiteDescription(
+        return SiteDescription(
             site=site,
             rows=self.rows,
-            target=describe_target(pl.Series("target", self.targets), wishes.task),
+            target=describe_target(pl.Series("target", self.targets), task),
             numbered=numbered_features(self.features),
         )
-        return Told(description=description, target="")
 
     def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """All of it."""
-        return self.describe(site, Wishes(task=_parsed(NumberedEncoding, agreed).task)).description
+        task = _parsed(NumberedEncoding, agreed).task
+        if self._lacking_classes(task):
+            raise FederationError("the server takes numbers for categories that it does not")
+        return self._described(site, task)
 
-    def standing_out(self, names: Sequence[str], fewest: int) -> list[str]:
+    def differing(self, names: Sequence[str]) -> dict[str, int]:
         """None: such files hold what few rows have, and nothing else."""
-        return []
+        return {}
 
     def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
         """All features of the federation."""
@@ -261,8 +340,21 @@ class NumberedTable(SiteTable):
             None if encoding.classes is None else len(encoding.classes),
         )
 
+    def rows_as_bytes(self) -> Iterator[bytes]:
+        """The target, and numbers and values of the features that the row has."""
+        features = self.features.sorted_indices()
+        places, pointer = features.indices.astype(np.int64), features.indptr
+        for target, begin, end in zip(self.targets, pointer[:-1], pointer[1:], strict=True):
+            values = features.data[begin:end]
+            yield target.tobytes() + places[begin:end].tobytes() + values.tobytes()
 
-def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> SiteTable:
+
+def open_table(
+    path: Path,
+    target: str | None,
+    drop: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+) -> SiteTable:
     r"""Read a site's file: a table with names, or LIBSVM text.
 
     Parameters
@@ -273,6 +365,8 @@ def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> Si
         Column to predict; None for LIBSVM text.
     drop
         Columns that the site does not offer.
+    categories
+        Columns of numbers, maybe the target, that stand for levels or classes.
 
     Examples
     --------
@@ -283,23 +377,31 @@ def open_table(path: Path, target: str | None, drop: tuple[str, ...] = ()) -> Si
     2
     """
     if are_libsvm([path]):
-        if target is not None or drop:
+        if target is not None or drop or categories:
             raise OptionError(
                 f"{path} is LIBSVM text, which has its target in front of each row and numbers for "
-                "names; leave --target and --drop out"
+                "names; leave --target, --drop and --category out"
             )
         return NumberedTable(*read_numbered(path))
     roles = Roles(target=target, drop=drop)
     check_roles(roles)
     frame = read_table(path)
     problems = [finding.sentence for finding in role_findings(frame.columns, str(path), roles)]
-    unknown = [name for name in drop if name not in frame.columns]
-    if unknown:
-        problems.append(f"{path} has no column {listed(unknown)} (--drop); leave it out")
+    for option, names in (("--drop", drop), ("--category", categories)):
+        unknown = [name for name in names if name not in frame.columns]
+        if unknown:
+            problems.append(f"{path} has no column {listed(unknown)} ({option}); leave it out")
     if problems:
         raise DataError("\n".join(problems))
     assert target is not None
-    return NamedTable(frame.drop(drop), target)
+    return NamedTable(frame.drop(drop), target, categories)
+
+
+def _not_declared(name: str, asked: str) -> str:
+    return (
+        f'its column "{name}" holds numbers; have it started with --category {name} if they are '
+        f"no quantities, or leave {asked} out"
+    )
 
 
 def _parsed(kind: type[_Kind], agreed: dict[str, Any]) -> _Kind:
