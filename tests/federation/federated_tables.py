@@ -17,7 +17,7 @@ KINDS = {"numbers": None, "two classes": 2, "three classes": 3}
 """What is predicted, and how many classes that has."""
 
 ROWS, WIDTH = 30, 12
-_GENEROUS = Policy(smallest_samples=1)
+_GENEROUS = Policy(open_sums=True, smallest_samples=1, most_features_per_row=100.0)
 
 
 def clients_of(kind, storage="dense", *, sites=5, rows=ROWS):

@@ -82,4 +82,4 @@ def table_of(rows, targets, columns=None):
 
 
 def site_named(name, rows, targets, columns=None, policy=None):
-    return Site(name, table_of(rows, targets, columns), policy or Policy(), threads=1)
+    return Site(name, table_of(rows, targets, columns), policy or Policy(open_sums=True), threads=1)

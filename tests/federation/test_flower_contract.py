@@ -11,6 +11,10 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import flwr
@@ -28,6 +32,7 @@ from flwr.proto import (
     message_pb2,
     node_pb2,
     run_pb2,
+    runtime_pb2,
     transport_pb2,
 )
 from flwr.serverapp import Grid
@@ -40,7 +45,9 @@ from flwr.supercore.inflatable import (
     inflatable_utils,
 )
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.protobuf.client import ProtobufRequestContext
+from flwr.supercore.protobuf.client import ProtobufClient, ProtobufRequestContext
+from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.superlink.routers.fleet import node_auth
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
@@ -96,6 +103,7 @@ CALLS = {
         "server_address insecure root_certificates interceptors",
     FleetHttpClient.from_server_address: "server_address insecure root_certificates interceptors",
     RuntimeVersionHttpInterceptor: "component_name",
+    ProtobufClient: "base_url interceptors verify timeout retry_invoker",
     NodeAuthHttpInterceptor: "private_key public_key",
     HeartbeatSender: "heartbeat_fn",
     serde.message_from_proto: "message_proto",
@@ -197,6 +205,72 @@ class TestMessages:
         assert reply.error.code not in flower_internals.LOST_CODES
 
 
+class TestClocks:
+    """A refusal is laid to the clock only where Flower refuses for it."""
+
+    def refusal(self, ahead, status=401):
+        date = format_datetime(datetime.now(UTC) - timedelta(seconds=ahead), usegmt=True)
+        request = httpx.Request("POST", "http://localhost")
+        response = httpx.Response(status, headers={"date": date}, request=request)
+        return httpx.HTTPStatusError("no", request=request, response=response)
+
+    @pytest.mark.parametrize("ahead", [7, 3600, -302, -1e6])
+    def test_a_wrong_one_is_measured(self, ahead):
+        assert abs(flower_internals.seconds_ahead(self.refusal(ahead)) - ahead) < 2
+
+    @pytest.mark.parametrize("ahead", [0, 3, -60, -290])
+    def test_one_that_flower_tolerates_is_no_reason(self, ahead):
+        assert flower_internals.seconds_ahead(self.refusal(ahead)) is None
+
+    def test_other_refusals_are_not_laid_to_it(self):
+        assert flower_internals.seconds_ahead(self.refusal(3600, 403)) is None
+        assert flower_internals.seconds_ahead(httpx.ConnectError("no")) is None
+
+    def test_tolerances_are_what_flower_checks(self):
+        checked = inspect.getsource(node_auth.authenticate_node)
+        assert "-SYSTEM_TIME_TOLERANCE" in checked
+        assert "TIMESTAMP_TOLERANCE + SYSTEM_TIME_TOLERANCE" in checked
+        assert (constant.SYSTEM_TIME_TOLERANCE, constant.TIMESTAMP_TOLERANCE) == (5, 300)
+
+
+class TestPrograms:
+    """Flower's programs that the server starts show its secret with every request."""
+
+    def test_those_that_the_server_starts_are_known(self):
+        superlink = import_module("flwr.superlink.cli.flower_superlink")
+        command = superlink._get_superexec_command("localhost:1", None, None, 1, False)
+        app = core_constant.TASK_TYPE_TO_COMMAND[core_constant.TaskType.SERVER_APP]
+        assert (command[0], app) == flower_internals.PROGRAMS
+        installed = {own.name for own in entry_points(group="console_scripts")}
+        assert installed.issuperset(flower_internals.PROGRAMS)
+
+    def test_their_client_is_ours_to_change(self):
+        assert issubclass(RuntimeHttpClient, ProtobufClient)
+        assert RuntimeHttpClient.__init__ is ProtobufClient.__init__
+
+    def test_a_secret_goes_along_with_every_request(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(ProtobufClient, "__init__", ProtobufClient.__init__)
+        monkeypatch.setattr(
+            httpx.Client,
+            "send",
+            lambda self, request, **_: seen.append(request) or httpx.Response(200, request=request),
+        )
+
+        class Program:
+            def load(self):
+                return self.run
+
+            def run(self):
+                client = RuntimeHttpClient.from_server_address("localhost:1", True, None, [])
+                client.AcquireTask(runtime_pb2.AcquireTaskRequest())
+
+        monkeypatch.setattr(flower_internals, "entry_points", lambda **_: [Program()])
+        flower_internals.run_program("flower-superexec", "hush")
+        [request] = seen
+        assert request.headers[flower_internals.SECRET_HEADER] == "hush"
+
+
 class TestIdlePolling:
     """What came of a call decides whether it counts, never how often it was made."""
 
@@ -273,7 +347,7 @@ class TestServer:
         seen = []
         watch = lambda response, is_idle: seen.append(is_idle)  # noqa: E731
         told = {"out": str(tmp_path / "trained")}
-        training = Training(sparsity=1, sites=1, **told)
+        training = Training(open_sums=True, sparsity=1, sites=1, **told)
         with (
             flower_internals.Control(address, None) as control,
             flower_internals.open_fleet(address, None, (key, key.public_key()), watch) as fleet,
@@ -318,7 +392,7 @@ class TestServer:
 
     def test_a_log_that_is_silent_is_not_waited_for_for_ever(self, address, tmp_path, monkeypatch):
         monkeypatch.setattr(flower_internals, "_LOG_SECONDS", 1e-6)
-        training = Training(sparsity=1, sites=1, out=str(tmp_path))
+        training = Training(open_sums=True, sparsity=1, sites=1, out=str(tmp_path))
         with flower_internals.Control(address, None) as control:
             number = control.start(project_of(training), {})
             assert control.log_so_far(number) == []

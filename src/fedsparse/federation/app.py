@@ -6,6 +6,7 @@ deployed or simulated. `fedsparse federation` uses them, too.
 
 import json
 import logging
+from contextlib import closing
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message
@@ -20,6 +21,7 @@ from fedsparse.federation.payloads import Refused, to_bytes
 from fedsparse.federation.server.inspection import inspect_sites
 from fedsparse.federation.server.outcome import train
 from fedsparse.federation.server.training import DryRun, Training
+from fedsparse.federation.sites.ledger import Ledger
 from fedsparse.federation.sites.policy import Policy, read_policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import open_table
@@ -49,12 +51,21 @@ def reply(message: Message, context: Context) -> Message:
     """Answer one message on the site's file, in a process that knows nothing of the last one."""
     show_log()
     try:
-        site = _site_of(context)
-    except (DataError, OptionError) as error:
+        path = _file_of(context)
+        name = str(context.node_config.get("name", path.stem))
+        folder = context.node_config.get("ledger", path.parent / f"{name}-ledger")
+        with closing(
+            Ledger(Path(str(folder)), name, f"node {message.metadata.src_node_id}")
+        ) as own:
+            return _replied(message, context, _site_of(context, name, path, own))
+    except (DataError, OptionError, OSError) as error:
         # Flower would send the error itself, which may quote rows.
-        log.error("the site's table or policy cannot be read: %s", error)
-        refusal = Refused("its table or policy cannot be read; its own log says why")
+        log.error("the site's table, policy or ledger cannot be used: %s", error)
+        refusal = Refused("its table, policy or ledger cannot be used; its own log says why")
         return Message(content_of(to_bytes(refusal)), reply_to=message)
+
+
+def _replied(message: Message, context: Context, site: Site) -> Message:
     memory = context.state.get(_MEMORY)
     if isinstance(memory, ConfigRecord):
         site.recall({name: value for name, value in memory.items() if isinstance(value, bytes)})
@@ -63,23 +74,26 @@ def reply(message: Message, context: Context) -> Message:
     return Message(content_of(said), reply_to=message)
 
 
-def _site_of(context: Context) -> Site:
+def _site_of(context: Context, name: str, path: Path, ledger: Ledger) -> Site:
     """The site that a node's configuration describes.
 
-    It holds ``data``, ``target``, ``name``, ``policy``, and ``drop``, a list in JSON. In Flower's
-    simulation ``data`` comes with the run and is a folder; each partition takes a file.
+    It holds ``data``, ``target``, ``name``, ``policy``, ``ledger``, ``accept-table``, and ``drop``
+    and ``category``, lists in JSON. In Flower's simulation ``data`` comes with the run and is a
+    folder; each partition takes a file.
     """
-    path = _file_of(context)
     own = context.node_config
     target = str(own.get("target", context.run_config.get("target", "")))
     policy = own.get("policy")
-    drop = tuple(str(name) for name in json.loads(str(own.get("drop", "[]"))))
-    return Site(
-        str(own.get("name", path.stem)),
-        open_table(path, target or None, drop),
-        Policy() if policy is None else read_policy(Path(str(policy))),
-        available_threads(),
+    drop, categories = (
+        tuple(str(name) for name in json.loads(str(own.get(which, "[]"))))
+        for which in ("drop", "category")
     )
+    table = open_table(path, target or None, drop, categories)
+    # Simulated sites have no administrators who could forbid anything.
+    unasked = Policy(open_sums="data" not in own)
+    rules = unasked if policy is None else read_policy(Path(str(policy)))
+    ledger.open_table(table, rules, str(own.get("accept-table", "")))
+    return Site(name, table, rules, available_threads(), ledger)
 
 
 def _file_of(context: Context) -> Path:

@@ -11,12 +11,14 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import FederationError
-from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.folder import ServerFolder, SiteFolder
 from fedsparse.federation.keys import make_keys
+from fedsparse.federation.server.enrolment import enrol
 from fedsparse.federation.server.runs import Address
 from fedsparse.federation.server.submission import submit
 from fedsparse.federation.server.training import Training
-from fedsparse.files import ready_folder
+from fedsparse.federation.site_keys import join
+from fedsparse.files import ready_folder, write_atomically
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.tables_in_one_place import analyse
 from fedsparse.tables import Roles, load_tables
@@ -39,7 +41,8 @@ def demonstrate(
     """Make tables and keys, start everything, train, and end everything."""
     folder = ServerFolder(out / "server")
     tables = write_tables(out / "tables")
-    make_keys(folder, [] if folder.authority.exists() else ["localhost"], SITES)
+    make_keys(folder, [] if folder.certificate.exists() else ["localhost"])
+    prepare_sites(folder, SITES)
     tell(f"Keys, tables and results are in {out}.")
     training = Training(
         sparsity=SPARSITY,
@@ -60,6 +63,18 @@ def demonstrate(
             )  # fmt: skip
         submit(training, folder, Address(port), tell)
     return training, tables
+
+
+def prepare_sites(folder: ServerFolder, names: Sequence[str]) -> None:
+    """Have sites on this machine make keys, enrol them, and hand them what they need.
+
+    Their folders are `ServerFolder.package_of` their names.
+    """
+    places = [SiteFolder(folder.package_of(name)) for name in names]
+    enrol(folder, [join(place, name) for place, name in zip(places, names, strict=True)])
+    for place in places:
+        for handed in folder.for_sites.iterdir():
+            write_atomically(place.root / handed.name, handed.read_bytes())
 
 
 class Programs:
@@ -169,7 +184,8 @@ def _write_csv(path: Path, rows: FloatArray, ward: AnyArray, outcome: FloatArray
 def compare(training: Training, tables: dict[str, Path]) -> str:
     """What one process learns from the same rows, beside what the federation learned."""
     loaded = load_tables(list(tables.values()), Roles(target=TARGET), impute=training.impute)
-    alone = analyse(loaded, training.model_copy(update={"held_out": "none", "stability": 0})).model
+    asked = training.model_copy(update={"held_out": "none", "stability": 0})
+    alone = analyse(loaded, asked, sums="fixed").model
     folder = training.folder()
     assert folder is not None
     learned = Model.load(folder)

@@ -10,19 +10,29 @@ The protocol is HTTP, and what goes wrong on the way is raised as httpx does.
 
 import datetime
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from hashlib import sha256
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.app import Error, Message
 from flwr.app.message import remove_content_from_message
 from flwr.cli.build import build_fab_from_files
-from flwr.common.constant import HEARTBEAT_DEFAULT_INTERVAL, ErrorCode, Status, SubStatus
+from flwr.common.constant import (
+    HEARTBEAT_DEFAULT_INTERVAL,
+    SYSTEM_TIME_TOLERANCE,
+    TIMESTAMP_TOLERANCE,
+    ErrorCode,
+    Status,
+    SubStatus,
+)
 from flwr.common.serde import message_from_proto, message_to_proto
 from flwr.proto.control_pb2 import (
     ListNodesRequest,
@@ -69,7 +79,12 @@ from flwr.supercore.inflatable.inflatable_utils import (
 )
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
+from flwr.supercore.protobuf.client import (
+    ProtobufCall,
+    ProtobufClient,
+    ProtobufClientInterceptor,
+    ProtobufRequestContext,
+)
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 from starlette.middleware import Middleware
@@ -86,6 +101,12 @@ LOST_CODES = (
     ErrorCode.NODE_UNAVAILABLE,
 )
 """Codes of errors that say that a message or its reply got lost on the way."""
+
+SECRET_HEADER = "x-fedsparse-secret"
+"""Shows the server that a request comes from its owner."""
+
+PROGRAMS = ("flower-superexec", "flwr-serverapp")
+"""Flower's programs that talk to the server on its own machine."""
 
 _LOG_SECONDS = 5.0
 _MOST_RUNS = 1000
@@ -106,6 +127,33 @@ def reason_of(error: Exception) -> str:
             return str(error.response.json()["detail"])
         return f"status {error.response.status_code}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def seconds_ahead(error: Exception) -> float | None:
+    """By how much this machine's clock is ahead of the server's, if that is why it refused.
+
+    Flower takes a signature that is from the future, or old, for a wrong one.
+
+    Returns
+    -------
+    float or None
+        Negative if it is behind; None if the server refused for another reason.
+
+    Examples
+    --------
+    >>> seconds_ahead(httpx.ConnectError("refused")) is None
+    True
+    """
+    if not isinstance(error, httpx.HTTPStatusError) or error.response.status_code != 401:
+        return None
+    try:
+        there = parsedate_to_datetime(error.response.headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return None
+    ahead = time.time() - there
+    # The server tells whole seconds, and its answer was on the way for a while.
+    is_why = ahead >= SYSTEM_TIME_TOLERANCE or ahead <= -TIMESTAMP_TOLERANCE
+    return ahead if is_why else None
 
 
 def refusal_of(message: Message, reason: str) -> Message:
@@ -150,6 +198,24 @@ def run_superlink(arguments: Sequence[str], door: Callable[[ASGIApp], ASGIApp]) 
     extensions.get_middleware = lambda: (Middleware(door),)
     sys.argv = ["flower-superlink", *arguments]
     flower_superlink()
+
+
+def run_program(name: str, secret: str) -> None:
+    """Run one of Flower's programs in this process, which shows a secret with every request."""
+    make = ProtobufClient.__init__
+
+    def make_with_secret(
+        self: ProtobufClient,
+        base_url: str,
+        *,
+        interceptors: Sequence[ProtobufClientInterceptor] = (),
+        **options: Any,
+    ) -> None:
+        make(self, base_url, interceptors=[*interceptors, _Secret(secret)], **options)
+
+    ProtobufClient.__init__ = make_with_secret  # type: ignore[method-assign]
+    [program] = entry_points(group="console_scripts", name=name)
+    program.load()()
 
 
 # Controlling it -----------------------------------------------------------------------------------
@@ -198,9 +264,11 @@ class Control:
         ``host:port``.
     authority
         Certificate by which the server is known; None for a connection without protection.
+    secret
+        By which the server knows its owner; None without protection.
     """
 
-    def __init__(self, address: str, authority: Path | None) -> None:
+    def __init__(self, address: str, authority: Path | None, secret: str | None = None) -> None:
         self._patience = _LogPatience()
         self._client = ControlHttpClient.from_server_address(
             address,
@@ -209,6 +277,7 @@ class Control:
             interceptors=[
                 RuntimeVersionHttpInterceptor(component_name="flwr-cli"),
                 self._patience,
+                *([] if secret is None else [_Secret(secret)]),
             ],
         )
 
@@ -300,6 +369,17 @@ def _known_run(run: Run) -> KnownRun:
         run.status.status == Status.FINISHED,
         run.status.sub_status == SubStatus.STOPPED,
     )
+
+
+class _Secret:
+    """Interceptor that shows the server the secret of its owner."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def intercept(self, context: ProtobufRequestContext, call_next: ProtobufCall) -> httpx.Response:
+        context.request.headers[SECRET_HEADER] = self._secret
+        return call_next(context)
 
 
 class _LogPatience:

@@ -4,8 +4,11 @@ import logging
 import re
 import sys
 
-_LINE = re.compile(r"\d\d:\d\d:\d\d \| .*")
-"""How our lines begin, by which they are told from Flower's."""
+from fedsparse.text import visible
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LINE = re.compile(r"(?:[A-Z]+ *: *)?(\d\d:\d\d:\d\d \| .*)")
+"""How our lines begin, by which they are told from Flower's; a word of Flower's may come before."""
 
 
 def own_part(line: str) -> str | None:
@@ -16,8 +19,19 @@ def own_part(line: str) -> str | None:
     >>> own_part("INFO :      14:02:11 | bari is here with 412 rows")
     '14:02:11 | bari is here with 412 rows'
     """
-    ours = _LINE.search(line)
-    return None if ours is None else ours[0].rstrip()
+    ours = _LINE.match(plain(line))
+    return None if ours is None else ours[1].rstrip()
+
+
+def plain(line: str) -> str:
+    r"""A line of Flower's without its colours, and with nothing else that a terminal would obey.
+
+    Examples
+    --------
+    >>> print(plain("\x1b[92mINFO \x1b[0m: bari says \x1b]0;x\x07"))
+    INFO : bari says \x1b]0;x\x07
+    """
+    return visible(_COLOUR.sub("", line))
 
 
 def show_log() -> None:
@@ -32,7 +46,15 @@ def show_log() -> None:
     log = logging.getLogger("fedsparse.federation")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stdout)
-        handler.setFormatter(logging.Formatter("%(asctime)s | %(message)s", "%H:%M:%S"))
+        handler.setFormatter(_Visible("%(asctime)s | %(message)s", "%H:%M:%S"))
         log.addHandler(handler)
         log.setLevel(logging.INFO)
         log.propagate = False
+
+
+class _Visible(logging.Formatter):
+    """Keeps what sites and tables are called from forging lines or steering a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        record.message = visible(record.message)
+        return super().formatMessage(record)

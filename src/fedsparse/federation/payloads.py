@@ -4,10 +4,15 @@ A server first says hello, and a site describes its table. Then the server asks:
 requests of an exchange, each with the digest of the lens through which it is to be answered, and
 the digest of the *setup* that says how the table becomes features. Setups and lenses themselves go
 along when the site may not know them yet.
+
+Where answers are added up under masks, sites describe names and kinds alone. They are asked to
+prepare keys, and before anything else to count. After an exchange they are told who answered, and
+give the shares that open the sum.
 """
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
 
@@ -16,6 +21,8 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import DataError, OptionError
+from fedsparse.federation.secure.site_masking import MaskedAnswer
+from fedsparse.federation.secure.statements import Epoch, Introduction
 from fedsparse.problem.losses import LOSSES
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import Scaling
@@ -25,7 +32,10 @@ from fedsparse.requests.wire.vectors import WireError
 
 _DIGEST_SIZE = 16
 _LONGEST_REASON = 500
+_LONGEST_DIGEST = 128
 _MOST_BYTES = 2**50
+_MOST_RUNS = 2**64
+_WEIGHTS = ("uniform", "samples")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +48,40 @@ class Setup:
         What all sites agreed on: an `Encoding` or a `NumberedEncoding`, as JSON holds it.
     identity
         The site's place in the federation, by which folds and mini-batches are drawn.
+    names
+        Of all sites of the federation, in order.
 
     Examples
     --------
-    >>> Setup.from_bytes(Setup({"width": 3}, 1).to_bytes()).agreed
+    >>> Setup.from_bytes(Setup({"width": 3}, 1, ("bari", "cork")).to_bytes()).agreed
     {'width': 3}
     """
 
     agreed: dict[str, Any]
     identity: int
+    names: tuple[str, ...]
+
+    @property
+    def common(self) -> bytes:
+        """Stands for what all sites must be told alike."""
+        told = packed({"agreed": self.agreed, "names": list(self.names)}, [])
+        return hashlib.blake2b(told, digest_size=_DIGEST_SIZE).digest()
 
     def to_bytes(self) -> bytes:
         """A frame."""
-        return packed({"agreed": self.agreed, "identity": self.identity}, [])
+        who = {"identity": self.identity, "names": list(self.names)}
+        return packed({"agreed": self.agreed, **who}, [])
 
     @classmethod
     def from_bytes(cls, written: bytes) -> "Setup":
         """Read what `to_bytes` wrote; a WireError if it is malformed."""
         match unpacked(written):
-            case {"agreed": dict(agreed), "identity": int(identity), **rest}, [] if not rest:
-                if 0 <= identity < 2**62:
-                    return cls(agreed, identity)
+            case {
+                "agreed": dict(agreed), "identity": int(identity), "names": list(names), **rest
+            }, []:  # fmt: skip
+                is_known = 0 <= identity < len(names) == len(set(map(str, names)))
+                if is_known and not rest:
+                    return cls(agreed, identity, tuple(map(str, names)))
         raise WireError("The setup is malformed.")
 
 
@@ -94,12 +117,12 @@ def lens_to_bytes(lens: Lens) -> bytes:
     return packed(header, parts)
 
 
-def lens_from_bytes(written: bytes) -> Lens:
-    """Read what `lens_to_bytes` wrote; a WireError if it is malformed."""
+def lens_from_bytes(written: bytes, widest: int = wire.MAX_LENGTH) -> Lens:
+    """Read what `lens_to_bytes` wrote; a WireError if it is malformed, or of too many features."""
     header, parts = unpacked(written)
     try:
         loss = LOSSES[header["loss"]](l2=header["l2"])
-        scaling = _scaling(header["scaling"], parts) if "scaling" in header else None
+        scaling = _scaling(header["scaling"], parts, widest) if "scaling" in header else None
         return Lens(loss, Rows.from_json(header["rows"]), scaling)
     except (ValueError, KeyError, TypeError, DataError, OptionError):
         raise WireError("The lens is malformed.") from None
@@ -110,9 +133,9 @@ def _finite(scale: FloatArray) -> FloatArray:
     return np.where(np.isinf(scale), 0.0, scale)
 
 
-def _scaling(written: dict[str, Any], parts: list[bytes]) -> Scaling:
+def _scaling(written: dict[str, Any], parts: list[bytes], widest: int) -> Scaling:
     width = written["width"]
-    if type(width) is not int or not 1 <= width <= wire.MAX_LENGTH or len(parts) not in (2, 3):
+    if type(width) is not int or not 1 <= width <= widest or len(parts) not in (2, 3):
         raise WireError("The lens is malformed.")
     mean, scale, *fill = (wire.decode(part, width) for part in parts)
     intercept, offset = float(written["intercept"]), float(written["offset"])
@@ -154,12 +177,144 @@ class Asks:
         The setup itself, if the site may not know it.
     lenses
         Lenses that the site may not know, as `lens_to_bytes` writes them.
+    masked
+        How the answers are to be masked; None: they are told as they are.
     """
 
     session: str
     requests: tuple[tuple[str, bytes], ...]
     setup: bytes | None = None
     lenses: tuple[bytes, ...] = ()
+    masked: "MaskedAsks | None" = None
+
+
+@dataclass(frozen=True)
+class MaskedAsks:
+    """What a site needs to know to add its answers up with those of others under masks.
+
+    Attributes
+    ----------
+    number
+        Of the exchange in its epoch.
+    packages
+        Of those who take part, by name in the order of the epoch.
+    weights
+        For every request ``"uniform"`` or ``"samples"``.
+    which
+        For every request the places of those it is for; None: all.
+    """
+
+    number: int
+    packages: tuple[tuple[str, bytes], ...]
+    weights: tuple[str, ...]
+    which: tuple[tuple[int, ...] | None, ...]
+
+    def asks(self, requests: Sequence[tuple[str, bytes]], common: bytes) -> bytes:
+        """All that is asked, as bytes that are the same at all sites.
+
+        Parameters
+        ----------
+        requests
+            As in `Asks`.
+        common
+            Of the setup: places mean nothing to a site without the names that stand there.
+        """
+        parts = [common, *(request for _, request in requests)]
+        return packed({"of": [digest for digest, _ in requests], **self.terms()}, parts)
+
+    def terms(self) -> dict[str, Any]:
+        """How answers count, as JSON holds it."""
+        which = [None if own is None else list(own) for own in self.which]
+        return {"weights": list(self.weights), "which": which}
+
+
+@dataclass(frozen=True)
+class Count:
+    """Ask a site to count rows of its table, under masks and before there is an encoding.
+
+    Attributes
+    ----------
+    what
+        As `written` gives it; the bytes themselves are what sites must be asked alike.
+    masked
+        How the counts are to be masked.
+
+    Examples
+    --------
+    >>> Count(Count.written({"task": "auto"}, {"numbers": ["age"]}), None).read()
+    ({'task': 'auto'}, {'numbers': ['age']})
+    """
+
+    what: bytes
+    masked: MaskedAsks
+
+    @staticmethod
+    def written(wishes: dict[str, Any], counted: dict[str, Any]) -> bytes:
+        """`Wishes` under which tables were described and what is `Countable` in them, in JSON."""
+        return packed({"wishes": wishes, "counted": counted}, [])
+
+    def read(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What `written` was given; a WireError if it is malformed."""
+        match unpacked(self.what):
+            case {"wishes": dict(wishes), "counted": dict(counted)}, []:
+                return wishes, counted
+        raise WireError("The message does not say what is counted.")
+
+    def asks(self) -> bytes:
+        """All that is asked, as bytes that are the same at all sites."""
+        return self.masked.asks([("counts", self.what)], common=b"")
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Ask a site to join those who hold shares of each other's keys."""
+
+    epoch: Epoch
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A site's keys for the first exchange of an epoch."""
+
+    package: bytes
+
+
+@dataclass(frozen=True)
+class Introduced:
+    """The key of a site that the server does not know yet, or knows another one of."""
+
+    introduction: Introduction
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A site's answers under masks, its signature, and its keys for the next exchange."""
+
+    answer: MaskedAnswer
+    note: "Note" = field(default_factory=lambda: Note())
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Tell a site who answered: without signatures to sign it, with them to open the sum."""
+
+    number: int
+    names: tuple[str, ...]
+    signatures: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A site agrees on the survivors."""
+
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A site's shares of what masks came from, in the order of those who took part."""
+
+    shares: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
@@ -178,13 +333,41 @@ class Answered:
     answers
         One per request: as `encode_answer` wrote it, with what the rows weigh that it speaks of;
         None if the lens shows none of the site's rows.
-    crossed
-        Bytes that came down and went up over the site's sockets since it last answered, as far as
-        it knows.
+    note
+        What comes with every answer.
     """
 
     answers: tuple[tuple[bytes, float] | None, ...]
+    note: "Note" = field(default_factory=lambda: Note())
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a site says of itself with every answer.
+
+    Attributes
+    ----------
+    crossed
+        Bytes that came down and went up over the site's sockets since it last answered, as far as
+        it knows.
+    table
+        Keyed digest of its rows as they are encoded: another one shows that they changed.
+    """
+
     crossed: tuple[int, int] | None = None
+    table: str | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Tell a site that a run has ended, and which model came of it: ``model.json``."""
+
+    model: bytes
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A site has heard it."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +384,24 @@ class TellMe:
     lenses: tuple[str, ...] = ()
 
 
-Payload = Hello | Asks | Described | Answered | Refused | TellMe
+Payload = (
+    Hello
+    | Prepare
+    | Asks
+    | Count
+    | Survivors
+    | Finished
+    | Described
+    | Introduced
+    | Prepared
+    | Answered
+    | Masked
+    | Signed
+    | Opened
+    | Noted
+    | Refused
+    | TellMe
+)
 
 
 def to_bytes(payload: Payload) -> bytes:
@@ -215,19 +415,42 @@ def to_bytes(payload: Payload) -> bytes:
     match payload:
         case Hello(wishes):
             return packed({"say": "hello", "wishes": wishes}, [])
-        case Asks(session, requests, setup, lenses):
-            digests = [digest for digest, _ in requests]
-            known = {"lenses": len(lenses), "setup": setup is not None}
-            parts = [request for _, request in requests]
-            parts += [*lenses, *([] if setup is None else [setup])]
-            return packed({"say": "ask", "session": session, "of": digests, **known}, parts)
+        case Asks():
+            return _asks_to_bytes(payload)
+        case Count(what, masked):
+            packages = [package for _, package in masked.packages]
+            return packed({"say": "count", "masked": _how(masked)}, [what, *packages])
+        case Prepare(epoch):
+            names = list(epoch.names)
+            header = {"say": "prepare", "names": names, "threshold": epoch.threshold}
+            keys = [part for own in epoch.members for part in (own.public, own.signature)]
+            return packed({**header, "run": str(epoch.run)}, [epoch.nonce, *keys])
+        case Prepared(package):
+            return packed({"say": "prepared"}, [package])
+        case Introduced(introduction):
+            who = {"name": introduction.name, "run": str(introduction.run)}
+            own = (introduction.public, introduction.signature)
+            return packed({"say": "introduced", **who}, own)
+        case Masked(answer, note):
+            parts = [answer.integers, answer.signature, answer.package]
+            return packed({"say": "masked", **_noted(note)}, parts)
+        case Survivors(number, survivors, signatures):
+            told = {"number": number, "names": list(survivors), "by": [by for by, _ in signatures]}
+            return packed({"say": "survivors", **told}, [own for _, own in signatures])
+        case Finished(model):
+            return packed({"say": "finished"}, [model])
+        case Noted():
+            return packed({"say": "noted"}, [])
+        case Signed(signature):
+            return packed({"say": "signed"}, [signature])
+        case Opened(shares):
+            return packed({"say": "opened"}, shares)
         case Described(told):
             return packed({"say": "described", "told": told}, [])
-        case Answered(answers, crossed):
-            counts = {} if crossed is None else {"crossed": list(crossed)}
+        case Answered(answers, note):
             masses = [None if own is None else own[1].hex() for own in answers]
             parts = [own[0] for own in answers if own is not None]
-            return packed({"say": "answered", "masses": masses, **counts}, parts)
+            return packed({"say": "answered", "masses": masses, **_noted(note)}, parts)
         case Refused(reason):
             return packed({"say": "refused", "reason": reason}, [])
         case TellMe(lenses):
@@ -242,6 +465,10 @@ def from_bytes(message: bytes) -> Payload:
             return Hello(wishes)
         case {"say": "ask"}, _:
             return _asks(header, parts)
+        case {"say": "count"}, [what, *packages]:
+            masked = _masked_asks(header.get("masked"), packages, 1)
+            if masked is not None and len(masked.packages) == len(packages):
+                return Count(what, masked)
         case {"say": "described", "told": dict(told)}, []:
             return Described(told)
         case {"say": "answered", "masses": list(masses)}, _:
@@ -250,19 +477,92 @@ def from_bytes(message: bytes) -> Payload:
             return Refused(shorten(reason, _LONGEST_REASON, placeholder=" …"))
         case {"say": "tell me", "lenses": list(lenses)}, []:
             return TellMe(tuple(str(digest) for digest in lenses))
+        case {"say": "prepare"}, _:
+            return _prepare(header, parts)
+        case {"say": "prepared"}, [package]:
+            return Prepared(package)
+        case {"say": "introduced", "name": str(name), "run": str(run)}, [public, signature]:
+            if run.isdecimal() and int(run) < _MOST_RUNS:
+                return Introduced(Introduction(int(run), name, public, signature))
+        case {"say": "masked"}, [integers, signature, package]:
+            return Masked(MaskedAnswer(integers, signature, package), _note(header))
+        case {"say": "survivors", "number": int(number), "names": list(names), "by": list(by)}, _:
+            if len(by) == len(parts) and number >= 0:
+                signatures = tuple(zip(map(str, by), parts, strict=True))
+                return Survivors(number, tuple(map(str, names)), signatures)
+        case {"say": "finished"}, [model]:
+            return Finished(model)
+        case {"say": "noted"}, []:
+            return Noted()
+        case {"say": "signed"}, [signature]:
+            return Signed(signature)
+        case {"say": "opened"}, _:
+            return Opened(tuple(parts))
     raise WireError("The message says nothing that is known.")
+
+
+def _asks_to_bytes(asks: Asks) -> bytes:
+    digests = [digest for digest, _ in asks.requests]
+    header: dict[str, Any] = {"lenses": len(asks.lenses), "setup": asks.setup is not None}
+    parts = [request for _, request in asks.requests]
+    parts += [*asks.lenses, *([] if asks.setup is None else [asks.setup])]
+    if asks.masked is not None:
+        header["masked"] = _how(asks.masked)
+        parts += [package for _, package in asks.masked.packages]
+    return packed({"say": "ask", "session": asks.session, "of": digests, **header}, parts)
+
+
+def _how(masked: MaskedAsks) -> dict[str, Any]:
+    names = [name for name, _ in masked.packages]
+    return {"number": masked.number, "names": names, **masked.terms()}
 
 
 def _asks(header: dict[str, Any], parts: list[bytes]) -> Asks:
     match header:
         case {"session": str(session), "of": list(digests), "lenses": int(count), "setup": setup}:
             has_setup = setup is True
-            if len(parts) == len(digests) + count + has_setup and 0 <= count:
-                requests = zip(map(str, digests), parts, strict=False)
+            masked = _masked_asks(header.get("masked"), parts, len(digests))
+            packages = 0 if masked is None else len(masked.packages)
+            if len(parts) == len(digests) + count + has_setup + packages and 0 <= count:
+                requests = tuple(zip(map(str, digests), parts, strict=False))
                 begin = len(digests)
                 lenses = tuple(parts[begin : begin + count])
-                return Asks(session, tuple(requests), parts[-1] if has_setup else None, lenses)
+                written = parts[begin + count] if has_setup else None
+                return Asks(session, requests, written, lenses, masked)
     raise WireError("The message does not say what is asked.")
+
+
+def _masked_asks(header: Any, parts: list[bytes], requests: int) -> MaskedAsks | None:
+    match header:
+        case None:
+            return None
+        case {"number": int(number), "names": list(names), "weights": weights, "which": which}:
+            are_weights = isinstance(weights, list) and all(own in _WEIGHTS for own in weights)
+            if are_weights and isinstance(which, list) and len(weights) == len(which) == requests:
+                own = [_places(places) for places in which]
+                packages = zip(map(str, names), parts[-len(names) :], strict=False)
+                if 0 <= number and 0 < len(names) <= len(parts):
+                    return MaskedAsks(number, tuple(packages), tuple(weights), tuple(own))
+    raise WireError("The message does not say how answers are masked.")
+
+
+def _places(written: Any) -> tuple[int, ...] | None:
+    if written is None:
+        return None
+    if isinstance(written, list) and all(type(place) is int and place >= 0 for place in written):
+        return tuple(written)
+    raise WireError("The message does not say who is asked.")
+
+
+def _prepare(header: dict[str, Any], parts: list[bytes]) -> Prepare:
+    match header, parts:
+        case {"names": list(names), "threshold": int(threshold), "run": str(run)}, [nonce, *keys]:
+            if len(keys) == 2 * len(names) and 0 < threshold <= len(names) and run.isdecimal():
+                every = zip(map(str, names), keys[::2], keys[1::2], strict=True)
+                members = tuple(Introduction(int(run), *own) for own in every)
+                if int(run) < _MOST_RUNS:
+                    return Prepare(Epoch(nonce, members, threshold))
+    raise WireError("The message does not say who holds shares.")
 
 
 def _answered(header: dict[str, Any], masses: list[Any], parts: list[bytes]) -> Answered:
@@ -275,7 +575,20 @@ def _answered(header: dict[str, Any], masses: list[Any], parts: list[bytes]) -> 
         )
     except (TypeError, ValueError, OverflowError):
         raise WireError("A weight is not a number.") from None
+    return Answered(answers, _note(header))
+
+
+def _noted(note: Note) -> dict[str, Any]:
+    crossed = {} if note.crossed is None else {"crossed": list(note.crossed)}
+    return crossed if note.table is None else {**crossed, "table": note.table}
+
+
+def _note(header: dict[str, Any]) -> Note:
+    crossed, table = None, None
     match header.get("crossed"):
         case [int(down), int(up)] if 0 <= down < _MOST_BYTES and 0 <= up < _MOST_BYTES:
-            return Answered(answers, (down, up))
-    return Answered(answers)
+            crossed = (down, up)
+    match header.get("table"):
+        case str(told) if len(told) <= _LONGEST_DIGEST:
+            table = told
+    return Note(crossed, table)

@@ -10,7 +10,7 @@ import pytest
 
 from fedsparse.errors import DataError
 from fedsparse.federation.payloads import Answered, Asks, TellMe, from_bytes, to_bytes
-from fedsparse.federation.server import flower_engine, mailbox
+from fedsparse.federation.server import mailbox, stages
 from fedsparse.federation.server.outcome import train
 from fedsparse.federation.server.replay import replay
 from fedsparse.federation.server.training import Training
@@ -95,7 +95,7 @@ class TestMessages:
         clients = clients_of("numbers")
         specification = specification_for("numbers")
         whole = analysed(engine_on(grid_of(sites_of(clients)), "numbers"), specification)
-        monkeypatch.setattr(flower_engine, "LARGEST_MESSAGE", 2000)
+        monkeypatch.setattr(stages, "LARGEST_MESSAGE", 2000)
         grid = grid_of(sites_of(clients))
         engine = engine_on(grid, "numbers")
         split = analysed(engine, specification)
@@ -186,7 +186,7 @@ class TestFaults:
     def test_going_on_without_a_site_ends_and_the_report_says_what_is_missing(self, tmp_path):
         sites = sites_of(clients_of("two classes"))
         grid = grid_of(sites, cork=away(sites["cork"], self.MIDDLE))
-        training = Training(
+        training = Training(open_sums=True,
             sites=5, min_sites=4, stability=2, task="classification", round_seconds=0.3,
             out=str(tmp_path),
         )  # fmt: skip

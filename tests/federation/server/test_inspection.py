@@ -5,11 +5,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from fedsparse.errors import FederationError
 from fedsparse.federation.server import mailbox
 from fedsparse.federation.server.inspection import LEFT_OUT, inspect_sites, read_inspection
-from fedsparse.federation.server.outcome import train
-from fedsparse.federation.server.training import DryRun, Training
+from fedsparse.federation.server.training import DryRun
 from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable
@@ -37,12 +35,18 @@ def columns_of(**others):
 
 def site_with(name, policy=None, **columns):
     frame = pl.DataFrame(columns_of(**columns), strict=False)
-    return Site(name, NamedTable(frame, TARGET), policy or Policy(), 1)
+    return Site(name, NamedTable(frame, TARGET), policy or Policy(open_sums=True), 1)
 
 
 def inspected(*sites, expected=None, **options):
     grid = Nodes({place: answering(site) for place, site in enumerate(sites, 1)})
-    dry_run = DryRun(sites=expected or len(sites), longest_wait=0.5, round_seconds=0.3, **options)
+    dry_run = DryRun(
+        open_sums=True,
+        sites=expected or len(sites),
+        longest_wait=0.5,
+        round_seconds=0.3,
+        **options,
+    )
     return inspect_sites(grid, dry_run)
 
 
@@ -64,7 +68,7 @@ def test_everything_wrong_at_all_sites_is_told_at_once():
     found = inspected(
         site_with("bari", dose=JUNK, ward=[None] * 2 + ["ear"] * 5 + ["eye"] * 5),
         site_with("cork", age=None),
-        site_with("delft", Policy(smallest_samples=20)),
+        site_with("delft", Policy(open_sums=True, smallest_samples=20)),
         expected=4,
     )
     wrong = "\n".join(sentences(found))
@@ -77,7 +81,7 @@ def test_everything_wrong_at_all_sites_is_told_at_once():
 
 
 def test_a_site_that_refuses_says_all_its_reasons():
-    site = site_with("bari", Policy(smallest_samples=20), dose=JUNK)
+    site = site_with("bari", Policy(open_sums=True, smallest_samples=20), dose=JUNK)
     (sentence,) = sentences(inspected(site, category=("street",)))
     assert "fewer rows than the 20" in sentence
     assert 'its table has no column "street" (--category)' in sentence
@@ -105,11 +109,15 @@ def test_a_target_that_cannot_be_used_is_told_by_its_site_alone():
 
 
 def test_what_a_policy_does_not_answer_is_a_warning():
-    policy = Policy(requests=tuple(set(Policy().requests) - {"Slopes"}), most_rounds=9)
+    policy = Policy(
+        open_sums=True,
+        requests=tuple(set(Policy(open_sums=True).requests) - {"Slopes"}),
+        most_answers=9,
+    )
     warnings = sentences(inspected(site_with("bari", policy)), "warning")
     assert warnings == [
         "bari: its policy does not allow Slopes; train with --method FedIterHT",
-        "bari: its policy allows 9 answers in a run; each model of an analysis takes some",
+        "bari: its policy allows 9 more answers; each model of an analysis takes some",
     ]
 
 
@@ -130,17 +138,6 @@ def test_every_column_left_out_is_in_a_file_with_reason_and_site(tmp_path):
         "ward,dropped by --drop,all sites",
     ]
     assert read_inspection(tmp_path) == found
-
-
-def test_columns_whose_holes_would_stand_out_are_named_by_the_site_alone(caplog):
-    size = np.arange(1.0, ROWS + 1.0)
-    sites = [site_with("bari", size=[None, *size[1:]]), site_with("cork", size=1e6 * size)]
-    grid = Nodes({place: answering(site) for place, site in enumerate(sites, 1)})
-    asked = {"sparsity": 1, "held_out": "none", "stability": 0, "impute": "mean"}
-    with pytest.raises(FederationError, match="the columns that its own log names") as caught:
-        train(grid, Training(sites=2, longest_wait=0.5, **asked))
-    assert "size" not in str(caught.value)
-    assert 'bari: holes would stand out: "size"' in caplog.text
 
 
 def test_columns_of_different_kinds_are_named_too(tmp_path):

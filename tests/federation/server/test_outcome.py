@@ -30,7 +30,12 @@ def site_named(name, shift=0.0):
     rows = random.standard_normal((20, 5))
     columns = {f"gene {place}": column for place, column in enumerate(rows.T)}
     outcome = 50.0 + shift + rows @ [2.0, 0.0, -1.0, 0.0, 0.0] + random.standard_normal(20)
-    return Site(name, NamedTable(pl.DataFrame({**columns, TARGET: outcome}), TARGET), Policy(), 1)
+    return Site(
+        name,
+        NamedTable(pl.DataFrame({**columns, TARGET: outcome}), TARGET),
+        Policy(open_sums=True),
+        1,
+    )
 
 
 def grid_of(names=NAMES, **others):
@@ -40,7 +45,7 @@ def grid_of(names=NAMES, **others):
 
 
 def training_to(out, **options):
-    return Training(
+    return Training(open_sums=True,
         **{"sparsity": 2, "method": "FedIterHT"} | options, sites=3, min_sites=2, rounds=6,
         step_size=0.05, round_seconds=0.3, longest_wait=1.0, out=str(out), held_out="none",
         stability=0,
@@ -118,7 +123,7 @@ def test_other_tables_are_told_when_a_run_is_resumed(interrupted):
     sites = []
     for name in NAMES:
         frame = site_named(name)._table.frame.rename({"gene 4": "gene 5"})
-        sites.append(Site(name, NamedTable(frame, TARGET), Policy(), 1))
+        sites.append(Site(name, NamedTable(frame, TARGET), Policy(open_sums=True), 1))
     grid = Nodes({place: answering(site) for place, site in enumerate(sites, start=1)})
     with pytest.raises(CheckpointError, match="tables are not those that the run began with"):
         train(grid, training_to(interrupted, resume=True))
@@ -130,7 +135,12 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path):
 
 
 def test_the_report_counts_only_rows_that_were_learnt_from(tmp_path):
-    shy = Site("cork", site_named("cork")._table, Policy(requests=("ColumnSums", "Evaluate")), 1)
+    shy = Site(
+        "cork",
+        site_named("cork")._table,
+        Policy(open_sums=True, requests=("ColumnSums", "Evaluate")),
+        1,
+    )
     train(grid_of(cork=answering(shy)), training_to(tmp_path))
     summary = FitSummary.load(tmp_path / "fit.json")
     assert [site.has_counted for site in summary.sites] == [True, True, False]

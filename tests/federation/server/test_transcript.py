@@ -29,6 +29,7 @@ from tests.federation.federated_tables import assert_same_analysis
 from tests.federation.grids import TARGET, Nodes, answering
 
 NAMES = ("aachen", "bari", "cork")
+GENEROUS = Policy(open_sums=True, most_features_per_row=100.0)
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +45,14 @@ def table_of(name, rows=15):
 
 
 def grid_of(names=NAMES, table_of=table_of):
-    sites = [Site(name, NamedTable(table_of(name), TARGET), Policy(), 1) for name in names]
+    sites = [Site(name, NamedTable(table_of(name), TARGET), GENEROUS, 1) for name in names]
     return Nodes({place: answering(site) for place, site in enumerate(sites, start=1)})
 
 
 def training_to(out, **options):
     usual = {"sparsity": "cv", "held_out": "fifth", "stability": 1}
     conduct = {"sites": 3, "min_sites": 2, "round_seconds": 30.0, "longest_wait": 1.0}
-    return Training(**usual | conduct | options, out=str(out))
+    return Training(open_sums=True, **usual | conduct | options, out=str(out))
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +133,10 @@ class TestCut:
         def overheard(site):
             return lambda payload: questions.append(payload) or answering(site)(payload)
 
-        sites = [Site(name, NamedTable(table_of(name), TARGET), Policy(), 1) for name in NAMES]
+        sites = [Site(name, NamedTable(table_of(name), TARGET), GENEROUS, 1) for name in NAMES]
         grid = Nodes({place: overheard(site) for place, site in enumerate(sites, start=1)})
         resumed(written, grid)
-        assert len(questions) == 3  # a hello to each
+        assert len(questions) == 6  # a hello to each, and the model
 
     @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
     def test_one_that_is_cut_in_its_head_is_refused(self, copied, written, head, resumed, share):

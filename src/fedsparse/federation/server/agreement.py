@@ -2,18 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
+from typing import TypeVar
 
 from fedsparse.errors import FederationError
 from fedsparse.federation.sites.site_tables import Told, Wishes
-from fedsparse.tables import Encoding, NumberedEncoding, Roles
-from fedsparse.tables.agreeing import MINIMUM_ROWS, lacking_targets, negotiate
+from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription
+from fedsparse.tables.agreeing import (
+    Agreement,
+    decide_counted,
+    lacking_targets,
+    negotiate,
+    negotiate_counted,
+)
+from fedsparse.tables.counting import Counts
 from fedsparse.tables.encoding import Impute
-from fedsparse.tables.merging import MergedColumn
-from fedsparse.tables.numbered import negotiate_numbered
-from fedsparse.tables.sentences import Finding, error, joined, nearest
+from fedsparse.tables.merging import MergedColumn, match
+from fedsparse.tables.numbered import negotiate_numbered, settle_numbered
+from fedsparse.tables.schemas import SiteSchema
+from fedsparse.tables.sentences import Finding, error, joined, nearest, note
+
+_Outline = TypeVar("_Outline", SiteDescription, SiteSchema)
 
 
 class Terms(Wishes):
@@ -22,12 +30,11 @@ class Terms(Wishes):
     Examples
     --------
     >>> Terms(impute="mean").wishes
-    Wishes(task='auto', drop=(), categories=(), dry_run=False)
+    Wishes(task='auto', drop=(), categories=(), minimum_rows=5, dry_run=False, open_sums=False)
     """
 
     keep: tuple[str, ...] = ()
     impute: Impute = None
-    minimum_rows: Annotated[int, Field(ge=1)] = MINIMUM_ROWS
 
     @property
     def wishes(self) -> Wishes:
@@ -36,7 +43,9 @@ class Terms(Wishes):
         return Wishes(**own)
 
 
-def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
+def agree(
+    told: Sequence[Told], terms: Terms, counts: Counts | None = None
+) -> Encoding | NumberedEncoding:
     """One encoding for all sites, or an error that lists everything that does not match.
 
     Parameters
@@ -45,6 +54,8 @@ def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
         In the order of the federation; the first site decides the order of columns.
     terms
         What columns are for, and what is to be refused.
+    counts
+        What was counted over all sites, where none told its own counts.
 
     Examples
     --------
@@ -59,7 +70,7 @@ def agree(told: Sequence[Told], terms: Terms) -> Encoding | NumberedEncoding:
     fedsparse.errors.FederationError: the sites' tables do not match: york lacks "dose"; mend them,
     or leave columns out with --drop
     """
-    settled = settle(told, terms)
+    settled = settle(told, terms) if counts is None else settle_counted(told, terms, counts)
     _raise(settled.findings)
     assert settled.encoding is not None
     return settled.encoding
@@ -92,18 +103,86 @@ def settle(told: Sequence[Told], terms: Terms) -> Settled:
     >>> settle([], Terms()).findings[0].sentence
     'there are no sites; give at least one table'
     """
-    descriptions = [own.description for own in told]
+    descriptions = _told_as(SiteDescription, told)
     numbered = [own.numbered for own in descriptions if own.numbered is not None]
     if 0 < len(numbered) < len(told):
         return Settled(None, (), (_mixed(told),))
-    roles = Roles(drop=terms.drop, categories=terms.categories, keep=terms.keep)
     if numbered:
         numbers, findings = negotiate_numbered(
-            descriptions, numbered, roles, terms.task, terms.minimum_rows
+            descriptions, numbered, _roles(told, terms), terms.task, terms.minimum_rows
         )
         return Settled(numbers, (), tuple(findings))
-    roles = roles.model_copy(update={"target": told[0].target if told else None})
+    roles = _roles(told, terms)
     agreement = negotiate(descriptions, roles, terms.task, terms.impute, terms.minimum_rows)
+    return _settled(told, terms, agreement)
+
+
+def settle_counted(told: Sequence[Told], terms: Terms, counts: Counts) -> Settled:
+    """The same where sites told names and kinds, and counts are known of all together.
+
+    A column of numbers is left out if few rows of all sites have a value that tells them apart,
+    by the strictest of the sites' policies. Sites cannot check that: they know no sum.
+    """
+    schemas = schemas_of(told)
+    numbered = [own.numbered for own in schemas if own.numbered is not None]
+    if 0 < len(numbered) < len(told):
+        return Settled(None, (), (_mixed(told),))
+    roles = _roles(told, terms)
+    if numbered:
+        decision = decide_counted(schemas, counts, terms.task)
+        numbers, findings = settle_numbered(schemas, numbered, roles, decision)
+        return Settled(numbers, (), tuple(findings))
+    fewest = max(own.smallest_samples for own in told)
+    agreement = negotiate_counted(
+        schemas, match(schemas), counts, roles, terms.task, terms.impute, fewest
+    )
+    return _settled(told, terms, agreement)
+
+
+def settle_uncounted(told: Sequence[Told]) -> Settled:
+    """What can be said before anything is counted: whether columns match and targets are alike.
+
+    Examples
+    --------
+    >>> york = Told(description=SiteSchema(site="york"), target="days")
+    >>> settle_uncounted([york]).findings[0].severity
+    'note'
+    """
+    uncounted = note("rows are counted once all sites are there and none would refuse")
+    findings = [*_target_findings(told), *match(schemas_of(told)).findings, uncounted]
+    return Settled(None, (), tuple(findings))
+
+
+def schemas_of(told: Sequence[Told]) -> list[SiteSchema]:
+    """What sites told; a FederationError if one told more than names and kinds.
+
+    Examples
+    --------
+    >>> schemas_of([Told(description=SiteSchema(site="bari"), target="days")])[0].site
+    'bari'
+    """
+    return _told_as(SiteSchema, told)
+
+
+def _told_as(kind: type[_Outline], told: Sequence[Told]) -> list[_Outline]:
+    found = []
+    for own in (each.description for each in told):
+        if not isinstance(own, kind):
+            raise FederationError(
+                f"{own.site} describes its table in another way than it was asked to; install the "
+                "same release of fedsparse there"
+            )
+        found.append(own)
+    return found
+
+
+def _roles(told: Sequence[Told], terms: Terms) -> Roles:
+    target = next((own.target for own in told if own.description.numbered is None), None)
+    return Roles(target=target, drop=terms.drop, categories=terms.categories, keep=terms.keep)
+
+
+def _settled(told: Sequence[Told], terms: Terms, agreement: Agreement) -> Settled:
+    """An agreement on columns with names, and what else there is to say of what sites told."""
     names = [column.name for column in agreement.columns]
     without_faults = [own.description for own in told if own.target not in own.unusable]
     findings = [

@@ -34,6 +34,15 @@ class Conduct(Settings):
         float, Field(gt=0, description="Seconds after which a run gives up waiting."), SITES
     ] = 3600.0
 
+    open_sums: Annotated[
+        bool,
+        Field(
+            description="Let the server see each site's answers instead of their sum alone; sites "
+            "must allow it."
+        ),
+        SITES,
+    ] = False
+
     @model_validator(mode="after")
     def _has_enough_sites(self) -> Self:
         if self.min_sites is not None and self.min_sites > self.sites:

@@ -10,22 +10,40 @@ from typing import NamedTuple
 
 from flwr.serverapp import Grid
 
-from fedsparse.federation.server.agreement import Settled, settle
+from fedsparse.engines.engine import FEWEST_IN_A_SUM
+from fedsparse.federation.server.agreement import (
+    Settled,
+    Terms,
+    settle,
+    settle_counted,
+    settle_uncounted,
+)
+from fedsparse.federation.server.correspondence import Correspondence
 from fedsparse.federation.server.mailbox import Mailbox
+from fedsparse.federation.server.member import members_of
 from fedsparse.federation.server.outcome import recorded, write_outcome
 from fedsparse.federation.server.roll_call import dry_roll_call
+from fedsparse.federation.server.secure_sums import SecureSums
 from fedsparse.federation.server.training import DryRun
 from fedsparse.federation.sites.site_tables import Told
 from fedsparse.files import write_atomically
+from fedsparse.tables.counting import Counts
 from fedsparse.tables.encoding import REASONS
-from fedsparse.tables.inspecting import Inspection, grouped, inspected_sites, ordered
+from fedsparse.tables.inspecting import (
+    Inspection,
+    grouped,
+    inspected_sites,
+    inspected_together,
+    ordered,
+)
+from fedsparse.tables.merging import match
+from fedsparse.tables.schemas import ALL_SITES
 from fedsparse.tables.sentences import Finding, counted, error, warning
 
 log = logging.getLogger("fedsparse.federation")
 
 INSPECTION = "inspection.json"
 LEFT_OUT = "left-out.csv"
-ALL_SITES = "all sites"
 
 
 class LeftOut(NamedTuple):
@@ -47,17 +65,44 @@ def inspect_sites(grid: Grid, dry_run: DryRun) -> Inspection:
     """
     terms, conduct, folder = dry_run.terms(), dry_run.conduct(), dry_run.folder()
     with recorded(folder):
+        roster = dry_run.known_sites()
+        wishes = terms.wishes.model_copy(update={"open_sums": roster is None})
         with closing(Mailbox(grid, conduct.round_seconds)) as mailbox:
-            told, absences = dry_roll_call(mailbox, terms.wishes, conduct)
-        settled = settle(told, terms)
+            by_node, absences = dry_roll_call(mailbox, wishes, conduct)
+            told = list(by_node.values())
+            findings = [error(problem) for problem in absences]
+            counts = None
+            if roster is not None and not findings and _may_count(told):
+                members = members_of(by_node, roster)
+                letters = Correspondence(mailbox, members, conduct)
+                counts = SecureSums(roster, letters).count(told, wishes)
+        settled = _settled(told, terms, counts, is_open=roster is None)
         columns = list(left_out(told, settled))
-        found = _inspection(told, settled, columns, [error(problem) for problem in absences])
+        found = _inspection(told, settled, columns, findings, counts)
         if folder is not None:
             write_atomically(folder / INSPECTION, found.model_dump_json(indent=2).encode())
             write_atomically(folder / LEFT_OUT, _as_csv(columns))
             write_outcome(folder, {"errors": len(found.errors)})
     log.info("%d sites described their tables, nothing was learnt", len(told))
     return found
+
+
+def _may_count(told: Sequence[Told]) -> bool:
+    """Whether all sites could train as they are.
+
+    Else some may be left out later, and sites count nothing again with few sites more or fewer.
+    """
+    names = {own.description.site for own in told}
+    is_ready = len(names) == len(told) >= FEWEST_IN_A_SUM
+    return is_ready and not any(own.problems for own in told)
+
+
+def _settled(
+    told: Sequence[Told], terms: Terms, counts: Counts | None, *, is_open: bool
+) -> Settled:
+    if is_open:
+        return settle(told, terms)
+    return settle_uncounted(told) if counts is None else settle_counted(told, terms, counts)
 
 
 def read_inspection(folder: Path) -> Inspection:
@@ -75,23 +120,28 @@ def left_out(told: Sequence[Told], settled: Settled) -> Iterator[LeftOut]:
             yield from _withheld(column.name, told)
         elif column.left_out is not None:
             yield LeftOut(column.name, column.left_out, REASONS[column.left_out], ALL_SITES)
-    yield from _mismatching(told, settled)
+    yield from _mismatching(told)
     for name in dict.fromkeys(name for own in told for name in own.description.dropped):
         yield LeftOut(name, "dropped", "dropped by --drop", ALL_SITES)
 
 
 def _withheld(name: str, told: Sequence[Told]) -> Iterator[LeftOut]:
+    is_by_sites = False
     for own in told:
         site = own.description.site
         if name in own.unusable:
             yield LeftOut(name, "unusable", "it has cells that cannot be used", site)
         elif name in own.description.withheld:
             yield LeftOut(name, "withheld", "few rows of the site have some value or level", site)
+        is_by_sites |= name in own.description.withheld
+    if not is_by_sites:
+        yield LeftOut(name, "withheld", "few rows of all sites differ in it", ALL_SITES)
 
 
-def _mismatching(told: Sequence[Told], settled: Settled) -> Iterator[LeftOut]:
+def _mismatching(told: Sequence[Told]) -> Iterator[LeftOut]:
     """Columns that a site lacks, or that are of different kinds."""
-    known = {column.name for column in settled.columns}
+    matching = match([own.description for own in told])
+    known = {*matching.names, *matching.withheld}
     present = [frozenset(own.description.names) for own in told]
     for name in dict.fromkeys(name for own in told for name in own.description.names):
         if name in known:
@@ -108,7 +158,11 @@ def _mismatching(told: Sequence[Told], settled: Settled) -> Iterator[LeftOut]:
 
 
 def _inspection(
-    told: Sequence[Told], settled: Settled, columns: Sequence[LeftOut], findings: list[Finding]
+    told: Sequence[Told],
+    settled: Settled,
+    columns: Sequence[LeftOut],
+    findings: list[Finding],
+    counts: Counts | None,
 ) -> Inspection:
     descriptions = [own.description for own in told]
     for own in told:
@@ -123,6 +177,7 @@ def _inspection(
     return Inspection(
         source=f"tables of {counted(len(told), 'site')}, which stayed there",
         sites=inspected_sites(descriptions),
+        together=None if counts is None else inspected_together(counts),
         columns=grouped(_names_by_kind(settled, columns)),
         missing={column.name: column.missing for column in worst if column.missing},
         features=None if encoding is None else len(encoding.feature_names),

@@ -17,8 +17,10 @@ from fedsparse.errors import (
     FederationError,
     OptionError,
 )
-from fedsparse.federation.server.flower_engine import FlowerEngine, Member
+from fedsparse.federation.server.flower_engine import FlowerEngine
 from fedsparse.federation.server.lock import LOCK, locked
+from fedsparse.federation.server.member import Member
+from fedsparse.federation.server.plausibility import Promises, notes_on_rows, watched
 from fedsparse.federation.server.training import Training
 from fedsparse.federation.server.transcript import (
     TRANSCRIPT,
@@ -31,8 +33,11 @@ from fedsparse.modelling.analysis import Analysis, analysing
 from fedsparse.modelling.building import Provenance, summarize
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, SiteCount
-from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables import Encoding, NumberedEncoding, SiteDescription
+from fedsparse.tables.counting import Counts
+from fedsparse.tables.schemas import ALL_SITES
 from fedsparse.tables.sentences import counted, joined
+from fedsparse.text import visible
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -69,18 +74,29 @@ def recorded(folder: Path | None) -> Iterator[None]:
             yield
         except KNOWN_ERRORS as error:
             write_outcome(folder, {"error": type(error).__name__, "message": str(error)})
+            # Flower prints it among the lines of our log, which names in it must not forge.
+            error.args = (visible(str(error)),)
             raise
 
 
 def _train(grid: Grid, training: Training, folder: Path | None) -> Analysis:
     if training.resume and folder is not None:
         _check_options(folder, training)
-    with closing(FlowerEngine(grid, training.terms(), training.conduct())) as engine:
+    roster = training.known_sites()
+    with closing(FlowerEngine(grid, training.terms(), training.conduct(), roster)) as engine:
         log.info("learning from %d sites: %s", len(engine.names), ", ".join(engine.names))
+        if engine.can_single_out:
+            log.info("sums are open: the server sees what each site answers")
         for note in engine.encoding.notes:
             log.info("note: %s", note)
-        found = _analysed(engine, training, folder)
-        summary = _summary(engine, training, found)
+        for note in _notes_on_claims(engine.members):
+            log.warning("%s", note)
+        promises = Promises()
+        found = _analysed(engine, training, folder, promises)
+        for note in promises.notes():
+            log.warning("%s", note)
+        summary = _summary(engine, training, found, promises)
+        engine.finish(summary.model.model_dump_json().encode())
     if folder is not None:
         from fedsparse.report.fit import save_fit
 
@@ -92,17 +108,23 @@ def _train(grid: Grid, training: Training, folder: Path | None) -> Analysis:
         "done after %d exchanges: f = %.6g with %s",
         found.exchanges, result.objective, counted(count, "feature"),
     )  # fmt: skip
+    if summary.failure is not None:
+        log.error("%s", summary.failure)
     return found
 
 
-def _analysed(engine: FlowerEngine, training: Training, folder: Path | None) -> Analysis:
+def _analysed(
+    engine: FlowerEngine, training: Training, folder: Path | None, promises: Promises
+) -> Analysis:
     """Hold the conversation; with a folder, from where its transcript ends."""
     if folder is None:
-        return converse(engine, conversation_of(engine, engine.encoding, training))
+        conversation = conversation_of(engine, engine.encoding, training)
+        return converse(engine, watched(conversation, promises))
     path, about = folder / TRANSCRIPT, _about(engine, training)
     with _resumed(path, about) if training.resume else Transcript.begin(path, about) as transcript:
         carrier = TranscribedEngine(engine, transcript)
-        return converse(carrier, conversation_of(carrier, engine.encoding, training))
+        conversation = conversation_of(carrier, engine.encoding, training)
+        return converse(carrier, watched(conversation, promises))
 
 
 def conversation_of(
@@ -127,6 +149,7 @@ def _about(engine: FlowerEngine, training: Training) -> dict[str, Any]:
         "encoding": engine.encoding.model_dump(mode="json"),
         "tables": engine.fingerprint(),
         "has_holes": engine.has_holes,
+        "can_single_out": engine.can_single_out,
     }
 
 
@@ -180,7 +203,9 @@ def _told() -> Callable[[str, int, int], None]:
     return tell
 
 
-def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSummary:
+def _summary(
+    engine: FlowerEngine, training: Training, found: Analysis, promises: Promises
+) -> FitSummary:
     is_classes = engine.encoding.classes is not None
     sites = tuple(_site(member, is_classes=is_classes) for member in engine.members)
     conduct = training.conduct()
@@ -190,14 +215,23 @@ def _summary(engine: FlowerEngine, training: Training, found: Analysis) -> FitSu
         Provenance(
             source=f"tables of {len(sites)} sites, which stayed there",
             sites=sites,
+            together=_together(engine.counts, is_classes=is_classes),
             is_networked=True,
             fingerprint=engine.fingerprint(),
             settings={
+                "sums": "open: the server saw what each site answered"
+                if engine.can_single_out
+                else "secure: the server saw what sites' answers add up to",
                 "fewest sites": str(conduct.fewest),
                 "if a site is absent": conduct.if_absent,
                 "seconds to answer in": f"{conduct.round_seconds:g}",
             },
-            notes=(*engine.encoding.notes, *_notes_on_scales(engine.members)),
+            notes=(
+                *engine.encoding.notes,
+                *_notes_on_scales(engine.members),
+                *_notes_on_claims(engine.members),
+                *promises.notes(),
+            ),
         ),
         training,
     )
@@ -209,13 +243,20 @@ def _notes_on_scales(members: Sequence[Member]) -> list[str]:
     return [f"Features were scaled without {joined(missing)}."] if missing else []
 
 
+def _notes_on_claims(members: Sequence[Member]) -> list[str]:
+    told = {member.name: member.rows for member in members}
+    return notes_on_rows({name: rows for name, rows in told.items() if rows is not None})
+
+
 def _site(member: Member, *, is_classes: bool) -> SiteCount:
-    target = member.description.target if is_classes else None
-    labels = None if target is None else target.labels
+    own = member.description
+    labels = None
+    if is_classes and isinstance(own, SiteDescription) and own.target is not None:
+        labels = own.target.labels
     return SiteCount(
         name=member.name,
-        rows=member.description.rows,
-        classes=None if labels is None else {own: count or None for own, count in labels.items()},
+        rows=member.rows,
+        classes=None if labels is None else {key: count or None for key, count in labels.items()},
         bytes_down=member.bytes_down,
         bytes_up=member.bytes_up,
         socket_down=member.socket_down,
@@ -223,6 +264,14 @@ def _site(member: Member, *, is_classes: bool) -> SiteCount:
         took_part=_part_of(member),
         has_counted=member.answers > 0,
     )
+
+
+def _together(counts: Counts | None, *, is_classes: bool) -> SiteCount | None:
+    """Rows of all sites, where only sums over them are known."""
+    if counts is None:
+        return None
+    classes: dict[str, int | None] | None = {**counts.labels} if is_classes else None
+    return SiteCount(name=ALL_SITES, rows=counts.rows, classes=classes)
 
 
 def _part_of(member: Member) -> str:

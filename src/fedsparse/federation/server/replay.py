@@ -92,6 +92,7 @@ class _RecordedSites(SitesEngine):
         self.width = len(self.encoding.feature_names)
         self.is_sparse = not self.encoding.columns
         self.has_holes = bool(about["has_holes"])
+        self.can_single_out = bool(about["can_single_out"])
 
     @property
     def classes(self) -> AnyArray | None:

@@ -12,6 +12,8 @@ from fedsparse.federation.server.conduct import Conduct
 from fedsparse.federation.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.federation.sites.site_tables import Told, Wishes
 from fedsparse.requests.wire.vectors import WireError
+from fedsparse.tables import SiteDescription
+from fedsparse.tables.schemas import Outline
 from fedsparse.tables.sentences import counted
 
 log = logging.getLogger("fedsparse.federation")
@@ -41,21 +43,21 @@ def roll_call(mailbox: Mailbox, wishes: Wishes, conduct: Conduct) -> dict[int, T
 
 def dry_roll_call(
     mailbox: Mailbox, wishes: Wishes, conduct: Conduct
-) -> tuple[list[Told], list[str]]:
+) -> tuple[dict[int, Told], list[str]]:
     """The same without an end at the first problem: who came, and what is wrong with the rest.
 
     Returns
     -------
     told
-        By the sites that described their tables, in the order of their names.
+        By the sites that described their tables, by node in the order of their names.
     problems
         Why others did not, and whether sites are missing or too many, in sentences.
     """
     call = _held(mailbox, wishes, conduct)
-    told = list(_in_order(call).values())
+    told = _in_order(call)
     problems = [f"a site would refuse: {reason}" for reason in call.refusals]
     if len(told) + len(problems) != conduct.sites:
-        number = _wrong_number(told, [], conduct)
+        number = _wrong_number(list(told.values()), [], conduct)
         problems += [] if number is None else [number]
     return told, problems
 
@@ -116,7 +118,7 @@ class _Call:
             try:
                 self.present[node] = _told(reply, registered.get(node, ""))
                 own = self.present[node].description
-                log.info("%s is here with %d rows", own.site, own.rows)
+                log.info("%s is here%s", own.site, _with_rows(own))
             except FederationError as error:
                 log.warning("a site does not take part: %s", error)
                 self.refusals.append(str(error))
@@ -149,9 +151,17 @@ def _told(reply: bytes | Failure, registered: str) -> Told:
         raise FederationError(
             f"{name!r} has the key of {registered!r}; start it with --name {registered}"
         )
-    if len(name) > _LONGEST_NAME or told.description.rows == 0:
+    own = told.description
+    if len(name) > _LONGEST_NAME or (isinstance(own, SiteDescription) and own.rows == 0):
         raise FederationError(f"{name[:_LONGEST_NAME]!r} has no rows, or too long a name")
     return told
+
+
+def _with_rows(description: Outline) -> str:
+    """How many rows a site has, if it told."""
+    if not isinstance(description, SiteDescription):
+        return ""
+    return f" with {counted(description.rows, 'row')}"
 
 
 def _parsed(reply: bytes | Failure) -> Told:

@@ -12,6 +12,7 @@ from fedsparse.errors import FederationError, OptionError
 from fedsparse.federation.flower_internals import Control, KnownRun, reason_of
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.logs import own_part
+from fedsparse.federation.server.control_secret import secret_of
 from fedsparse.federation.server.lock import LOCK, is_locked
 
 OUT = "out"
@@ -34,7 +35,9 @@ class Address:
 
 def control_of(folder: ServerFolder, address: Address) -> Control:
     """A connection to the server that was started with a folder."""
-    return Control(str(address), None if address.is_insecure else folder.authority)
+    if address.is_insecure:
+        return Control(str(address), None)
+    return Control(str(address), folder.authority, secret_of(folder))
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
-from fedsparse.errors import FederationError
+from fedsparse.errors import FederationError, OptionError
 from fedsparse.federation.flower_internals import Control, reason_of
 from fedsparse.federation.folder import ServerFolder
-from fedsparse.federation.logs import own_part
+from fedsparse.federation.logs import own_part, plain
 from fedsparse.federation.server.lock import LOCK, is_locked
 from fedsparse.federation.server.outcome import OUTCOME
 from fedsparse.federation.server.runs import (
@@ -24,7 +24,7 @@ from fedsparse.federation.server.runs import (
     wait_until_free,
 )
 from fedsparse.federation.server.training import SitesRun
-from fedsparse.files import ready_folder
+from fedsparse.files import ready_results_folder
 from fedsparse.version import __version__
 
 FLOWER_LOG = "flower.log"
@@ -44,9 +44,17 @@ def submit(
     One that resumes first waits for the run that is still writing into its folder, if there is one,
     and begins only if that ended unfinished. Interrupting it stops the run; its transcript stays.
     """
+    if not task.open_sums:
+        if address.is_insecure:
+            raise OptionError(
+                "with --insecure sites have no keys to hide their answers by; say --open-sums, "
+                "too, or do without --insecure"
+            )
+        task = task.model_copy(update={"roster": str(folder.roster.absolute())})
     results = task.folder()
     assert results is not None
-    ready_folder(results)
+    if ready_results_folder(results):
+        tell(f"Note: others may look into {results}; keep them out with 'chmod 700'.")
     # A closed terminal or a request to end must not leave a run behind that nobody follows.
     with control_of(folder, address) as control, _on_ends(signal.default_int_handler):
         try:
@@ -141,7 +149,7 @@ def _follow(control: Control, run: int, results: Path, tell: Callable[[str], Non
     with open(results / FLOWER_LOG, "w", encoding="utf-8") as file:
         try:
             for line in control.log(run):
-                print(line, file=file, flush=True)
+                print(plain(line), file=file, flush=True)
                 if (ours := own_part(line)) is not None:
                     tell(ours)
         except httpx.HTTPError as error:

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from fedsparse.engines.engine import FEWEST_IN_A_SUM
+from fedsparse.errors import OptionError
 from fedsparse.federation.server.agreement import Terms
 from fedsparse.federation.server.conduct import SITES, Conduct
 from fedsparse.modelling.settings import Flat
 from fedsparse.modelling.specification import FitSpecification, TableSpecification
 from fedsparse.tables.inputs import check_roles
+from fedsparse.tables.sentences import counted
+
+if TYPE_CHECKING:
+    from fedsparse.federation.roster import Roster
 
 _NOT_LEARNT = {"title"}
 """Settings of a fit that may change when a run goes on."""
@@ -34,6 +40,10 @@ class SitesRun(TableSpecification, Conduct):
     ] = None
     out: Annotated[
         str | None, Field(description="Folder for the results; nothing is written without one.")
+    ] = None
+
+    roster: Annotated[
+        str | None, Field(description="File with the keys by which sites hide their answers.")
     ] = None
 
     once_more: ClassVar[str]
@@ -63,6 +73,30 @@ class SitesRun(TableSpecification, Conduct):
     def conduct(self) -> Conduct:
         """How absent sites are dealt with."""
         return Conduct(**{name: getattr(self, name) for name in Conduct.model_fields})
+
+    def check_sums(self) -> None:
+        """Refuse sums that would not hide what they are made of."""
+        if not self.open_sums and self.sites < FEWEST_IN_A_SUM:
+            raise OptionError(
+                f"with {counted(self.sites, 'site')} a sum does not hide what each answers: of "
+                "two, each knows the other's; have three take part, or ask for --open-sums if "
+                "all agree that the server's administrator may see their answers"
+            )
+
+    def known_sites(self) -> "Roster | None":
+        """Keys by which sites hide their answers; None if sums are open."""
+        # Here, because options are read where the packages for keys may not be installed.
+        from fedsparse.federation.roster import read_roster
+
+        self.check_sums()
+        if self.open_sums:
+            return None
+        if self.roster is None:
+            raise OptionError(
+                "sites hide their answers by keys, and no roster of these is given; give roster, "
+                "or ask for open sums"
+            )
+        return read_roster(Path(self.roster))
 
     def folder(self) -> Path | None:
         """Where results go."""

@@ -191,6 +191,7 @@ class TranscribedEngine(Engine):
         self.width = engine.width
         self.is_sparse = engine.is_sparse
         self.has_holes = engine.has_holes
+        self.can_single_out = engine.can_single_out
 
     @property
     def classes(self) -> AnyArray | None:

@@ -1,0 +1,523 @@
+"""Whether answers can be those of any rows at all, one site's or the sum of several.
+
+Everything judged here is a weighted mean over rows, of a site or of all sites, so the same
+inequalities hold for both: where sums are open each answer is judged and the site is named, where
+they are masked the sum is. Nothing honest is refused, whatever the rows: bounds that only usual
+rows keep are not used. A site that lies within them is not found here.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.stacks import Stack, squared_norm
+from fedsparse.engines.conversation import Conversation
+from fedsparse.engines.engine import Ask
+from fedsparse.errors import FederationError
+from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.requests import (
+    Answers,
+    ColumnSquares,
+    ColumnSums,
+    Curvature,
+    Evaluate,
+    Fields,
+    Judge,
+    LocalSteps,
+    NoBetterThanNull,
+    Request,
+    Slopes,
+    Smoothness,
+    SmoothnessAbove,
+)
+from fedsparse.tables.cells import LARGEST
+from fedsparse.threads import one_thread
+
+_ROUNDING = 1e-6
+"""Share by which a site's answer may pass bounds: far above rounding errors of sums over rows."""
+
+_ROUNDING_OF_SUMS = 1e-4
+"""The same for sums over sites, which may have been added up in fixed point."""
+
+_SCORE_ROUNDING = 1e-10
+"""Share of its size by which a row's score may be wrong."""
+
+_UNDERFLOW = 1e-200
+
+_LARGEST_SHARE = 0.9
+_FEWEST_SITES = 3
+
+_MOST_KEPT = 2**26
+"""Bytes of what was told that are remembered."""
+
+_Result = TypeVar("_Result")
+
+Means = Mapping[str, FloatArray]
+"""Parts of an answer as means over rows, or over sites for what counts all sites alike."""
+
+
+def objection_to_answer(request: Request, loss: Loss, answer: Fields, rows: float) -> str | None:
+    """Why a site's answer cannot be that of its rows, in words; None if it can.
+
+    What is not finite is looked for elsewhere.
+
+    Parameters
+    ----------
+    request
+        What was asked.
+    loss
+        Of the lens it was asked through.
+    answer
+        Of one site.
+    rows
+        What its rows weigh.
+
+    Examples
+    --------
+    >>> from fedsparse.requests import Evaluate
+    >>> asked = Evaluate(np.ones(2))
+    >>> objection_to_answer(asked, SquaredError(), {"objective": np.array([-1e9])}, rows=30.0)
+    'f is -1e+09, and that of rows is not below 0'
+    """
+    means = {name: _of_one(field) for name, field in answer.items()}
+    return _Bounds(request, loss, means, _ROUNDING).objection(rows, count=1)
+
+
+def objection_to_sums(request: Request, loss: Loss, answers: Answers) -> str | None:
+    """Why sums over sites cannot be those of their rows, in words; None if they can.
+
+    Parameters
+    ----------
+    request, loss
+        As in `objection_to_answer`.
+    answers
+        The sums.
+
+    Examples
+    --------
+    >>> from fedsparse.requests import Evaluate
+    >>> told = Answers.of({"objective": np.array([0.4, 0.3, -1e9])}, np.ones(3))
+    >>> objection_to_sums(Evaluate(np.ones(2)), SquaredError(), told)
+    'f is -3.33e+08, and that of rows is not below 0'
+    """
+    if answers.count == 0 or not answers.is_finite():
+        return None
+    means = {name: np.atleast_1d(answers.mean(name)) for name in answers.sums}
+    rows = answers.weight if isinstance(request, ColumnSums | ColumnSquares) else None
+    return _Bounds(request, loss, means, _ROUNDING_OF_SUMS).objection(rows, answers.count)
+
+
+def notes_on_rows(rows: Mapping[str, int]) -> list[str]:
+    """Sites that say they have nearly all rows: they alone decide the model.
+
+    How many rows a site has nobody else can check, so the claim is told and not cut: a large
+    hospital among small ones is no fault.
+
+    Parameters
+    ----------
+    rows
+        By site.
+
+    Examples
+    --------
+    >>> notes_on_rows({"aachen": 60, "bari": 80, "cork": 75_000_000})
+    ['cork says that it has 75,000,000 of all 75,000,140 rows: the model is that of cork alone, \
+whatever the other sites hold.']
+    >>> notes_on_rows({"aachen": 60, "bari": 8_000})
+    []
+    """
+    total = sum(rows.values())
+    if len(rows) < _FEWEST_SITES:
+        return []
+    return [
+        f"{name} says that it has {own:,} of all {total:,} rows: the model is that of {name} "
+        "alone, whatever the other sites hold."
+        for name, own in rows.items()
+        if own > _LARGEST_SHARE * total
+    ]
+
+
+def _of_one(field: Stack | FloatArray) -> FloatArray:
+    return next(field.each()) if isinstance(field, Stack) else field
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What bounds the parts of an answer.
+
+    Attributes
+    ----------
+    request, loss
+        What was asked.
+    means
+        What was told.
+    rounding
+        Share by which bounds may be passed.
+    """
+
+    request: Request
+    loss: Loss
+    means: Means
+    rounding: float
+
+    def objection(self, rows: float | None, count: int) -> str | None:
+        """Why the answer of so many sites cannot be, in words."""
+        with np.errstate(all="ignore"), one_thread():  # what is not finite is not judged here
+            match self.request:
+                case ColumnSums() | ColumnSquares():
+                    assert rows is not None
+                    return self._of_columns(rows)
+                case Smoothness():
+                    return self._of_smoothness()
+                case NoBetterThanNull():
+                    return self._of_share("no_better")
+                case SmoothnessAbove():
+                    return self._of_thresholds()
+                case Judge() | JudgeAlone():
+                    return self._of_judged(rows, count)
+                case Evaluate(x, is_penalized):
+                    return self._of_objective(x, self.loss.l2 if is_penalized else 0.0)
+                case LocalSteps(x):
+                    return self._of_steps(x)
+                case Slopes(x):
+                    return self._of_objective(x, self.loss.l2) or self._of_slopes(x)
+                case Curvature(x, support):
+                    return self._of_objective(x, self.loss.l2) or self._of_curvature(x, support)
+        return None
+
+    def _of_columns(self, rows: float) -> str | None:
+        """A single wrong sum of columns would spoil the scales of all."""
+        own = {name: rows * mean for name, mean in self.means.items()}
+        most, slack = LARGEST * rows, 1.0 + 1e-9
+        bounds = {
+            "squares": (0.0, (2.0 * LARGEST) ** 2 * rows),
+            "rows": (rows / slack, slack * rows),  # over a network all rows weigh the same
+            "target": (-most, most),
+            "total": (-most, most),
+            "known": (0.0, slack * rows),
+            "labels": (0.0, slack * rows),
+        }
+        if "total" in own:
+            bounds["stored"] = (0.0, slack * float(own["rows"][0]) * own["total"].size)
+        for name, numbers in own.items():
+            least, largest = bounds[name]
+            if bool(((numbers < least) | (numbers > largest)).any()):
+                return f"{name} lie outside what {rows:g} rows can have"
+        return None
+
+    def _of_smoothness(self) -> str | None:
+        told, least = float(self.means["smoothness"][0]), self.loss.l2
+        if told < least * (1.0 - self.rounding):
+            return f"the smoothness is {told:.3g}, and that of rows at least {least:g}"
+        return None
+
+    def _of_thresholds(self) -> str | None:
+        above = self.means["above"]
+        outside = (above < -self.rounding) | (above > 1.0 + self.rounding)
+        if bool(outside.any()) or bool((np.diff(above) > self.rounding).any()):
+            return "thresholds are passed, and lower ones are not"
+        return None
+
+    def _of_share(self, name: str) -> str | None:
+        told = float(self.means[name][0])
+        if not -self.rounding <= told <= 1.0 + self.rounding:
+            return f"{told:g} is told where it is 0 or 1"
+        return None
+
+    def _of_judged(self, rows: float | None, count: int) -> str | None:
+        """Counts are whole, and pairs of rows are no more than there can be."""
+        counts, sums = count * self.means["counts"], count * self.means["sums"]
+        is_whole = np.abs(counts - np.rint(counts)) <= self.rounding
+        if not is_whole.all() or bool((counts < -self.rounding).any()):
+            return "rows are counted that are not whole"
+        if bool((sums[1:] < -self.rounding).any()):
+            return "a count of pairs or a sum of squares is below 0"
+        judged, slack = float(counts.sum()), 1.0 + self.rounding
+        if rows is not None and judged > rows * slack:
+            return f"{judged:g} rows are judged of {rows:g}"
+        classes = math.isqrt(counts.size)
+        if classes > 2 or not counts[1:].any():  # numbers are all counted in the first place
+            return None
+        most = float(counts[:2].sum() * counts[2:].sum())
+        if sums[1] > sums[2] * slack or sums[2] > most * slack:
+            return f"{sums[2]:g} pairs of rows are compared of {most:g}"
+        return None
+
+    def _of_objective(self, x: FloatArray, l2: float) -> str | None:
+        """f is at least its ℓ2 term; at x = 0 all rows with classes have the same loss."""
+        told, least = float(self.means["objective"][0]), 0.5 * l2 * squared_norm(x)
+        if told < least * (1.0 - self.rounding):
+            return f"f is {told:.3g}, and that of rows is not below {least:.3g}"
+        if isinstance(self.loss, Logistic | Softmax) and not x.any():
+            expected = math.log(2 if x.ndim == 1 else x.shape[1])
+            if abs(told - expected) > self.rounding:
+                return f"f at x = 0 is {told:.6g}, and that of any rows is {expected:.6g}"
+        return None
+
+    def _of_steps(self, x: FloatArray) -> str | None:
+        """Sites went on average at least as far as their average x did."""
+        objection = self._of_objective(x, self.loss.l2) if "objective" in self.means else None
+        if objection is None and "squared_distance" in self.means:
+            told = float(self.means["squared_distance"][0])
+            least = squared_norm(self.means["x"] - x)
+            if told < least * (1.0 - self.rounding):
+                return f"x lies {math.sqrt(least):.3g} away, and less is told"
+        return objection
+
+    def _of_slopes(self, x: FloatArray) -> str | None:
+        """A slope is a mean of products of residuals and features: Cauchy and Schwarz bound it."""
+        gradient, diagonal = self.means["gradient"], self.means["diagonal"]
+        if bool((diagonal < 0).any()):
+            return "a second derivative is negative, and f is convex"
+        roots = np.sqrt(diagonal)
+        residuals = self._squared_residuals(x, float(np.abs(x) @ roots))
+        if residuals is None:
+            return None
+        largest = math.sqrt(residuals) * roots * (1.0 + self.rounding)
+        if bool((np.abs(gradient) > largest + _UNDERFLOW).any()):
+            return "slopes are steeper than f and second derivatives allow"
+        return None
+
+    def _of_curvature(self, x: FloatArray, support: Int64Array) -> str | None:
+        """A Hessian is positive semi-definite, also with residuals as one feature more."""
+        hessian, gradient = (
+            from_triangle(self.means["hessian"], support.size),
+            self.means["gradient"],
+        )
+        diagonal = np.diag(hessian)
+        if bool((diagonal < 0).any()):
+            return "a second derivative is negative, and f is convex"
+        if not _is_semidefinite(hessian, self.rounding):
+            return "second derivatives are those of no convex f"
+        reach = float(np.abs(x[support]) @ np.sqrt(diagonal))
+        residuals = self._squared_residuals(x, reach)
+        if residuals is None:
+            return None
+        extended = np.block(
+            [[np.array([[residuals]]), gradient[None]], [gradient[:, None], hessian]]
+        )
+        if not _is_semidefinite(extended, self.rounding):
+            return "slopes are steeper than f and second derivatives allow"
+        return None
+
+    def _squared_residuals(self, x: FloatArray, reach: float) -> float | None:
+        """What times a second derivative bounds a squared slope; None if nothing does.
+
+        For the squared loss g_j = 2 mean(r z_j) and h_j = 2 mean(z_j²), so g_j² ≤ 2 mean(r²) h_j.
+        For two classes at x = 0 residuals are ± ½ and g_j² ≤ h_j. Elsewhere the curvature of a row
+        that is wrongly classified vanishes faster than its slope, and there is no such bound.
+
+        Parameters
+        ----------
+        x
+            Where.
+        reach
+            At least the root of the mean of squared scores, for rounding errors of residuals.
+        """
+        if isinstance(self.loss, SquaredError):
+            told = float(self.means["objective"][0])
+            fit = max(told - 0.5 * self.loss.l2 * squared_norm(x), 0.0)
+            return 2.0 * fit + (_SCORE_ROUNDING * reach) ** 2 + self.rounding**2 * told
+        if isinstance(self.loss, Logistic) and not x.any():
+            return 1.0
+        return None
+
+
+def _is_semidefinite(matrix: FloatArray, rounding: float) -> bool:
+    """Up to rounding, whatever the scales of its rows; one that is not finite is not judged."""
+    if not np.isfinite(matrix).all():
+        return True
+    diagonal = np.diag(matrix)
+    known = np.flatnonzero(diagonal > _UNDERFLOW)
+    roots = np.sqrt(diagonal[known])
+    scaled = matrix[np.ix_(known, known)] / roots[:, None] / roots
+    try:
+        np.linalg.cholesky(scaled + rounding * np.eye(known.size))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def watched(conversation: Conversation[_Result], promises: "Promises") -> Conversation[_Result]:
+    """A conversation whose sums are looked at on their way; one that cannot be ends it.
+
+    Parameters
+    ----------
+    conversation
+        Any.
+    promises
+        Keeps what was told, and says what does not fit.
+    """
+    answers: Sequence[Answers] | None = None
+    while True:
+        try:
+            asks = conversation.send(answers) if answers is not None else next(conversation)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        try:
+            answers = yield asks
+            with one_thread():
+                for ask, own in zip(asks, answers, strict=True):
+                    _refuse_impossible(ask, own)
+                    promises.look_at(ask, own)
+        except BaseException as error:
+            with suppress(StopIteration):
+                conversation.throw(error)
+            raise
+
+
+def _refuse_impossible(ask: Ask, answers: Answers) -> None:
+    objection = objection_to_sums(ask.request, ask.lens.loss, answers)
+    if objection is not None:
+        raise FederationError(
+            f"what the sites answered to {type(ask.request).__name__} cannot be the sum over any "
+            f"rows ({objection}): a site is faulty or lies; "
+            "with --open-sums, if all sites allow them, it is found and named"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """What was told of f around x.
+
+    Attributes
+    ----------
+    x, objective, gradient
+        Where, f there, and its slopes with those of the ℓ2 term.
+    roots
+        Of the second derivatives by one feature: how much scores vary with it.
+    features
+        On which these are known; None: on all.
+    hessian
+        On them, with the ℓ2 term; None if it was not asked for.
+    """
+
+    x: FloatArray
+    objective: float
+    gradient: FloatArray
+    roots: FloatArray
+    features: Int64Array | None = None
+    hessian: FloatArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        hessian = 0 if self.hessian is None else self.hessian.nbytes
+        return self.x.nbytes + self.gradient.nbytes + self.roots.nbytes + hessian
+
+    def expected(self, y: FloatArray, loss: Loss) -> tuple[float, float, float] | None:
+        """Least and largest f at y, and by how much rounding may pass them; None: nothing is known.
+
+        f is convex: it lies above its slopes. The squared loss is its quadratic model.
+        """
+        step, x = y - self.x, self.x
+        if self.features is not None:
+            if np.count_nonzero(step) > np.count_nonzero(step[self.features]):
+                return None
+            step, x = step[self.features], x[self.features]
+        slope = float(self.gradient @ step)
+        size = abs(self.objective) + float(np.abs(self.gradient) @ np.abs(step))
+        # Features that are nearly the same cancel in f, and rounding errors of theirs do not.
+        far, reach = (float(np.abs(own) @ self.roots) for own in (step, x))
+        slack = _ROUNDING_OF_SUMS * size + _ROUNDING * far * (far + reach)
+        slack += (_SCORE_ROUNDING * (far + reach)) ** 2
+        if self.hessian is None or not isinstance(loss, SquaredError):
+            least = self.objective + slope + 0.5 * loss.l2 * squared_norm(step)
+            return least, math.inf, slack
+        exact = self.objective + slope + 0.5 * float(step @ self.hessian @ step)
+        return exact, exact, slack
+
+
+class Promises:
+    """Whether f is where slopes and curvature that were told before say it must be.
+
+    Sites that all answer truthfully on the same rows keep this, whatever their rows. One that
+    lies about slopes but not about f, or the other way round, breaks it, masked or not.
+
+    Attributes
+    ----------
+    kept, broken
+        How often f was where it had to be, and how often it was not.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.datasets.simulation_1(clients=4, samples=40, width=20, relevant=3)
+    >>> engine, promises = fs.LocalEngine(data, "squared"), Promises()
+    >>> from fedsparse.engines.run import running
+    >>> _ = fs.converse(engine, watched(running(engine, fs.FedSplice(3)), promises))
+    >>> promises.kept > 0, promises.broken, promises.notes()
+    (True, 0, [])
+    """
+
+    def __init__(self) -> None:
+        self.kept = self.broken = 0
+        self._points: OrderedDict[Hashable, _Point] = OrderedDict()
+
+    def look_at(self, ask: Ask, answers: Answers) -> None:
+        """Compare f with what is known, and keep what is told."""
+        request, loss, about = ask.request, ask.lens.loss, _about(ask)
+        if "objective" not in answers.sums or answers.absent or not answers.is_finite():
+            return
+        if not isinstance(request, Slopes | Curvature | LocalSteps | Evaluate):
+            return
+        if isinstance(request, Evaluate) and not request.is_penalized:
+            return
+        for kind in (Slopes, Curvature):
+            point = self._points.get((kind, about))
+            if point is not None:
+                self._compare(point, request.x, answers.average("objective"), loss)
+        if isinstance(request, Slopes | Curvature):
+            self._points[type(request), about] = _point_of(request, loss, answers)
+            self._points.move_to_end((type(request), about))
+            while sum(point.size for point in self._points.values()) > _MOST_KEPT:
+                self._points.popitem(last=False)
+
+    def _compare(self, point: _Point, x: FloatArray, objective: float, loss: Loss) -> None:
+        expected = point.expected(x, loss)
+        if expected is None:
+            return
+        least, largest, slack = expected
+        slack += _ROUNDING_OF_SUMS * abs(objective)
+        if least - slack <= objective <= largest + slack:
+            self.kept += 1
+        else:
+            self.broken += 1
+
+    def notes(self) -> list[str]:
+        """What a reader should know, in sentences."""
+        if not self.broken:
+            return []
+        return [
+            f"In {self.broken} of {self.kept + self.broken} cases f was not where the slopes and "
+            "second derivatives that sites had told before say it must be: a site is faulty or "
+            "lies, or its table changed. With --open-sums it may be found, if all allow them."
+        ]
+
+
+def _about(ask: Ask) -> Hashable:
+    """What f is a function of, beside x."""
+    weights = ask.weights if isinstance(ask.weights, str) else tuple(np.asarray(ask.weights))
+    which = None if ask.which is None else tuple(ask.which.tolist())
+    return ask.lens.digest, weights, which
+
+
+def _point_of(request: Slopes | Curvature, loss: Loss, answers: Answers) -> _Point:
+    x, objective, gradient = request.x, answers.average("objective"), answers.mean("gradient")
+    if isinstance(request, Slopes):
+        roots = np.sqrt(answers.mean("diagonal") + loss.l2)
+        return _Point(x, objective, gradient + loss.l2 * x, roots)
+    support = request.support
+    hessian = from_triangle(answers.mean("hessian"), support.size)
+    hessian += loss.l2 * np.eye(support.size)
+    roots = np.sqrt(np.diag(hessian))
+    return _Point(x, objective, gradient + loss.l2 * x[support], roots, support, hessian)
