@@ -554,6 +554,17 @@ class TestSites:
         assert rows_of(html, "10 smaller sites", "9,455")
         assert rows_of(html, "All sites together", "58,230")
 
+    def test_where_single_sites_do_not_tell_all_are_counted_together(self):
+        sites = tuple(SiteCount(name=name, rows=None) for name in SITES)
+        classes = dict(zip(CLASSES["binary"], (37, 35), strict=True))
+        together = SiteCount(name="all sites", rows=72, classes=classes)
+        summary = made_up_summary(sites=sites, together=together, is_networked=True)
+        html = shown(summary)
+        assert rows_of(html, "Bari", "not told", "not told", "not told")
+        assert rows_of(html, "All sites together", "72", "37 (51 %)", "35 (49 %)")
+        assert "learnt from 5 sites (72 rows)" in headline(summary)
+        assert "only their sum is known" in html
+
 
 class TestEscaping:
     def test_names_cannot_break_the_page(self):

@@ -16,6 +16,7 @@ from fedsparse.cli.report import report
 from fedsparse.cli.reproduce import reproduce
 from fedsparse.cli.theory import theory
 from fedsparse.errors import CheckpointError, DataError, FederationError, OptionError
+from fedsparse.text import visible
 from fedsparse.version import __version__
 
 INTERRUPTED = 130
@@ -67,7 +68,7 @@ def _start(
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"fedsparse: {' '.join(message.split())}", err=True)
+    typer.echo(f"fedsparse: {visible(' '.join(message.split()))}", err=True)
     sys.exit(code)
 
 

@@ -77,6 +77,14 @@ def fit(
         _print_notes(summary.notes[len(loaded.notes) :])
         print_fit(summary)
         typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
+    end_with(summary)
+
+
+def end_with(summary: "FitSummary") -> None:
+    """End with exit code 1 and say why if the model is worth nothing."""
+    if summary.failure is not None:
+        typer.echo(f"fedsparse: {summary.failure}", err=True)
+        raise typer.Exit(1)
 
 
 def check_out(out: Path, overwrite: bool) -> None:
@@ -114,7 +122,8 @@ def print_fit(summary: "FitSummary") -> None:
     """The features, how good the model is, and how their number was chosen."""
     _print_features(summary)
     intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
-    say(f"Intercept: {intercepts}.\n")
+    say(f"Intercept: {intercepts}.")
+    say("")
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
@@ -122,8 +131,25 @@ def print_fit(summary: "FitSummary") -> None:
         best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
         say(
             f"{chosen.chosen} features were chosen by {chosen.measure}{best}, "
-            f"in {chosen.rounds} rounds.\n"
+            f"in {chosen.rounds} rounds."
         )
+        say("")
+    _print_influence(summary)
+
+
+def _print_influence(summary: "FitSummary") -> None:
+    """The site that stands out, or at how many the model fails."""
+    from fedsparse.modelling.influence import sentence_on_influence
+
+    if (told := sentence_on_influence(summary)) is not None:
+        say(told, is_note=True)
+    if (judged := summary.at_sites) is not None:
+        say(
+            f"At {judged.no_better} of {judged.sites} sites the model predicts no better than "
+            "guessing.",
+            is_note=judged.no_better > 0,
+        )
+        say("")
 
 
 def _print_features(summary: "FitSummary") -> None:

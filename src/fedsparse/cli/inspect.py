@@ -51,7 +51,8 @@ def inspect(
 def print_inspection(found: "Inspection") -> None:
     """What is in tables and what there is to say about them, for people."""
     if found.sites:
-        rows = [[site.name, f"{site.rows:,}", _target(site)] for site in found.sites]
+        shown = [*found.sites, *([] if found.together is None else [found.together])]
+        rows = [[site.name, _rows(site), _target(site)] for site in shown]
         print_table("Sites", ["site", "rows", "target"], rows)
     if found.columns:
         kinds = [
@@ -68,17 +69,24 @@ def print_inspection(found: "Inspection") -> None:
         typer.echo(f"\nReady: {found.features:,} features to choose from, for {found.task}.")
 
 
+def _rows(site: "InspectedSite") -> str:
+    return "not told" if site.rows is None else f"{site.rows:,}"
+
+
 def _target(site: "InspectedSite") -> str:
     """Labels with their counts, or the mean of numbers."""
     target = site.target
     if target is None:
         return "–"
-    if target.labels is not None and len(target.labels) <= _FEW_LABELS:
+    labels = target.labels
+    if isinstance(labels, dict) and len(labels) <= _FEW_LABELS:
         # 0: so few that a site does not tell how many
-        counts = [
-            f"{label}: {f'{count:,}' if count else 'few'}" for label, count in target.labels.items()
-        ]
-        return ", ".join(counts)
-    if target.numbers is not None:
-        return f"mean {shown(target.numbers.total / target.numbers.count)}"
-    return f"{len(target.labels or ())} labels"
+        return ", ".join(
+            f"{label}: {f'{count:,}' if count else 'few'}" for label, count in labels.items()
+        )
+    if labels is not None and len(labels) <= _FEW_LABELS:
+        return ", ".join(labels)
+    numbers = getattr(target, "numbers", None)
+    if numbers is not None:
+        return f"mean {shown(numbers.total / numbers.count)}"
+    return "numbers" if labels is None else f"{len(labels)} labels"

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fedsparse.text import visible
+
 _WIDE = 160
 
 
@@ -30,15 +32,15 @@ def print_table(
     for place, heading in enumerate(headings):
         is_text = place < text
         table.add_column(
-            Text(heading), justify="left" if is_text else "right",
+            Text(visible(heading)), justify="left" if is_text else "right",
             overflow="fold" if is_text else "ellipsis", no_wrap=not is_text,
             min_width=12 if place == 0 else None,
         )  # fmt: skip
     for row in rows:
         # Plain text: a column may be called [red].
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     console = _console()
-    console.print(Text(title, "bold"), soft_wrap=not console.is_terminal)
+    console.print(Text(visible(title), "bold"), soft_wrap=not console.is_terminal)
     console.print(table)
 
 
@@ -50,7 +52,8 @@ def _console() -> Console:
 def say(text: str, *, is_note: bool = False) -> None:
     """Print a sentence, wrapped between words on a terminal; notes go where errors go."""
     console = Console(stderr=is_note, highlight=False, markup=False, emoji=False)
-    console.print(f"Note: {text}" if is_note else text, soft_wrap=not console.is_terminal)
+    sentence = visible(f"Note: {text}" if is_note else text)
+    console.print(sentence, soft_wrap=not console.is_terminal)
 
 
 def shown(number: float | None) -> str:

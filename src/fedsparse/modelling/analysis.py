@@ -21,8 +21,9 @@ from fedsparse.modelling.fitting import (
 )
 from fedsparse.modelling.judging import evaluate_held_out
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.modelling.stability import select_stably
-from fedsparse.modelling.summary import Evaluation, Selection, Stability
+from fedsparse.modelling.stability import select_stably, sites_left_out
+from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.requests import NoBetterThanNull
 from fedsparse.tables.sentences import counted
 
 OnProgress = Callable[[str, int, int], None]
@@ -55,6 +56,8 @@ class Analysis:
     selection, evaluation, stability
         How τ was chosen, how good the model is, which features are found again; None if that was
         not asked for.
+    at_sites
+        What each site says for itself; None where an engine may single sites out.
     exchanges
         Messages to every site and back, all of it in lockstep.
     notes
@@ -67,6 +70,7 @@ class Analysis:
     selection: Selection | None
     evaluation: Evaluation | None
     stability: Stability | None
+    at_sites: SitesJudged | None
     exchanges: int
     notes: tuple[str, ...]
 
@@ -147,8 +151,22 @@ class _Work:
         selection, fitted, stability = model
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
+        at_sites = yield from self._judged_at_sites(prepared, fitted)
         notes = (*plan.notes, *_notes_on_labels(prepared, self._labels))
-        return Analysis(fitted, options, sparsity, selection, evaluation, stability, 0, notes)
+        return Analysis(
+            fitted, options, sparsity, selection, evaluation, stability, at_sites, 0, notes
+        )
+
+    def _judged_at_sites(
+        self, prepared: Prepared, fitted: Fitted
+    ) -> Conversation[SitesJudged | None]:
+        """Where nobody may know how the model does at one site, at how many it does nothing."""
+        if self._engine.can_single_out:
+            return None
+        (told,) = yield (prepared.engine.ask(NoBetterThanNull(fitted.result.coef)),)
+        if told.count == 0:
+            return None
+        return SitesJudged(no_better=round(float(told.total("no_better"))), sites=told.count)
 
     def _model_and_stability(
         self, prepared: Prepared, pairs: int
@@ -234,9 +252,9 @@ class _Work:
     def _models_to_fit(self, prepared: Prepared, plan: "_Plan") -> int:
         """How many models all of it takes; folds of small data may have fewer τ to try."""
         to_choose = _models_to_choose(self._asked, len(self._sparsities(prepared)))
-        sites = len(self._engine.names)
+        sites = len(self._engine.names) if self._engine.can_single_out else 1
         judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
-        halves = 2 * plan.pairs + sites * (sites > 1) if plan.pairs else 0
+        halves = 2 * plan.pairs + len(sites_left_out(self._engine)) if plan.pairs else 0
         return to_choose + 1 + judged + halves
 
     def _step(self, what: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
+from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.specification import FitSpecification
@@ -100,6 +101,8 @@ class Provenance:
         Files or sites, in words.
     sites
         Who took part.
+    together
+        Rows of all sites, where single ones do not tell theirs.
     is_networked
         Whether rows stayed at sites on a network.
     fingerprint, files
@@ -112,6 +115,7 @@ class Provenance:
 
     source: str
     sites: tuple[SiteCount, ...]
+    together: SiteCount | None = None
     is_networked: bool = False
     fingerprint: str = ""
     files: tuple[str, ...] = ()
@@ -138,7 +142,9 @@ def summarize(
     specification
         What was asked for.
     """
+    failure = failure_of(found.fitted)
     settings = {
+        **({} if failure is None else {"failure": failure}),
         **specification.told(
             found.options.loss,
             found.options.algorithm,
@@ -162,13 +168,16 @@ def summarize(
         source=provenance.source,
         is_networked=provenance.is_networked,
         sites=provenance.sites,
+        together=provenance.together,
         columns=encoding.column_counts,
         candidates=len(encoding.feature_names),
         history=history_of(found.fitted.result.records),
         selection=found.selection,
         evaluation=found.evaluation,
         stability=found.stability,
+        at_sites=found.at_sites,
         exchanges=found.exchanges,
+        failure=failure,
         settings=model.settings,
         notes=(*provenance.notes, *found.notes, *diverged),
     )

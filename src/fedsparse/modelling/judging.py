@@ -158,7 +158,8 @@ class _Judge:
         lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
         unseen, request = self.engine.through(lens), Judge(model.result.coef)
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
-        sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
+        if self.engine.can_single_out:
+            sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
         answers = yield tuple(unseen.ask(request, which=which) for _, which in sites)
         return [
             (method, site, self._judged(own, model.scaling.offset))
@@ -184,6 +185,10 @@ class _Judge:
         )
         whole = self.engine.through(replace(self.engine.lens, loss=options.loss, scaling=None))
         names = self.engine.names
+        if not self.engine.can_single_out:
+            (all_sites,) = yield (whole.ask(request),)
+            self.on_model("each site alone")
+            return [("alone", None, self._judged(all_sites, request.centre))]
         answers = yield tuple(
             whole.ask(request, which=np.array([place])) for place in range(len(names))
         )

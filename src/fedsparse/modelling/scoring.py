@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _TARGET = "target"
+_NOBODY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +111,11 @@ def sums_by_site(
         rows = read_rows(model, path)
         if rows.is_known:
             on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
-        targets = _targets(model, rows.frame, path.name)
+        targets = targets_of(model, rows.frame, path.name)
         scores = model.scores(rows.features)
         whole = ALL_ROWS if len(files) == 1 else stem_of(path)
         for name, own in _sites(rows.frame, site, whole, path.name).items():
-            sums[name] = _sums(model, targets[own], scores[own])
+            sums[name] = judged_scores(model, targets[own], scores[own])
     return sums
 
 
@@ -139,7 +140,8 @@ def _filled(model: Model, frame: "pl.DataFrame") -> Int64Array:
     return counts
 
 
-def _targets(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:
+def targets_of(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:
+    """What a model should predict of the rows of a table: numbers, or places of classes."""
     if model.classes is None:
         return encode_numbers(frame, model.target, where)
     return encode_labels(frame, model.target, model.classes, where)
@@ -156,6 +158,27 @@ def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> d
     return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
 
 
-def _sums(model: Model, targets: AnyArray, scores: FloatArray) -> Judged:
+def judged_scores(model: Model, targets: AnyArray, scores: FloatArray) -> Judged:
+    """How `Model.scores` compare with targets."""
     own = scores if model.task == "multiclass" else scores[:, 0]
     return Judged.of(targets, own, is_numbers=model.classes is None)
+
+
+def null_scores(model: Model, targets: AnyArray) -> FloatArray:
+    """Scores of the best model without features: the mean of the targets, or shares of classes.
+
+    Examples
+    --------
+    >>> model = Model(task="binary", target="relapse", classes=("no", "yes"), intercepts=(0.0,),
+    ...               features=(), columns=(), settings={}, fingerprint="", versions={})
+    >>> null_scores(model, np.array([0, 1, 1, 1])).round(3).ravel().tolist()
+    [1.099, 1.099, 1.099, 1.099]
+    """
+    if model.classes is None:
+        return np.full((targets.size, 1), targets.mean())
+    counts = np.bincount(targets, minlength=len(model.classes))
+    # A class that nobody has is not predicted, and nobody asks how likely it is.
+    shares = np.log(np.maximum(counts, _NOBODY) / targets.size)
+    if model.task == "binary":
+        shares = shares[1:] - shares[:1]
+    return np.tile(shares, (targets.size, 1))

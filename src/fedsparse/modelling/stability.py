@@ -1,6 +1,7 @@
 """Stability selection: which features are found again on half of the rows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.fitting import FitOptions, OnModel, fit_model, prepare, tell_nobody
-from fedsparse.modelling.summary import FeatureStability, Stability
+from fedsparse.modelling.summary import FeatureStability, LeftOut, Stability
 from fedsparse.problem.rows import Rows
 
 
@@ -30,7 +31,8 @@ def select_stably(
     stable that are chosen in a share of at least π halves, the expected number of stable features
     that one half chooses no more often than a random draw would (with probability at most q/d) is
     at most q² / ((2π − 1) d), q being how many features a half chooses on average. All fits are in
-    lockstep: they take the exchanges of the slowest. None if no half can be learnt from.
+    lockstep: they take the exchanges of the slowest. None if no half can be learnt from. No site is
+    left out where an engine may not single one out.
 
     Parameters
     ----------
@@ -61,21 +63,25 @@ def select_stably(
     check_count("pairs", pairs)
     if not 0.5 < threshold <= 1.0:
         raise OptionError(f"threshold must be above 0.5 and at most 1, not {threshold!r}")
-    rows, sites = engine.lens.rows, len(engine.names)
+    rows, left_out = engine.lens.rows, sites_left_out(engine)
     halves = [
         rows.part(half, of=2, seed=options.seed + pair, by_class=not options.is_regression)
         for pair in range(pairs)
         for half in (0, 1)
     ]
-    without = [rows.without(site) for site in range(sites)] if sites > 1 else []
-    labels = ["half of the rows"] * len(halves) + [f"without {name}" for name in engine.names]
+    without = [rows.without(site) for site in range(len(left_out))]
+    labels = ["half of the rows"] * len(halves) + [f"without {name}" for name in left_out]
     fits = [
         _support(engine, own, sparsity, options, label, on_model)
-        for own, label in zip([*halves, *without], labels, strict=False)
+        for own, label in zip([*halves, *without], labels, strict=True)
     ]
-    supports, exchanges = yield from exchanges_of(together(fits))
-    of_halves = [own for own in supports[: len(halves)] if own is not None]
-    of_sites = [own for own in supports[len(halves) :] if own is not None]
+    found, exchanges = yield from exchanges_of(together(fits))
+    of_halves = [own.support for own in found[: len(halves)] if own is not None]
+    of_sites = {
+        site: own
+        for site, own in zip(left_out, found[len(halves) :], strict=True)
+        if own is not None
+    }
     if not of_halves:
         return None
     average = float(np.mean([support.size for support in of_halves]))
@@ -84,9 +90,38 @@ def select_stably(
         sparsity=sparsity,
         threshold=threshold,
         expected_false=average**2 / ((2.0 * threshold - 1.0) * engine.width),
-        features=_frequencies(of_halves, of_sites, names),
+        features=_frequencies(of_halves, [own.support for own in of_sites.values()], names),
         rounds=exchanges,
+        left_out=tuple(
+            LeftOut(
+                site=site,
+                features=tuple(names[feature] for feature in own.support),
+                objective=own.objective,
+            )
+            for site, own in of_sites.items()
+        ),
     )
+
+
+def sites_left_out(engine: Engine) -> tuple[str, ...]:
+    """Sites without which a model is fitted, each in turn.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.datasets.simulation_1(clients=3, samples=40, width=20, relevant=3)
+    >>> len(sites_left_out(fs.LocalEngine(data, "squared")))
+    3
+    """
+    return engine.names if len(engine.names) > 1 and engine.can_single_out else ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Features chosen on some rows, and f there."""
+
+    support: Int64Array
+    objective: float
 
 
 def _support(
@@ -96,7 +131,7 @@ def _support(
     options: FitOptions,
     label: str,
     on_model: OnModel,
-) -> Conversation[Int64Array | None]:
+) -> Conversation[_Found | None]:
     """Features chosen on some rows; None if nothing can be learnt from them."""
     prepared = yield from prepare(engine.where(rows), options)
     if not prepared.is_learnable:
@@ -104,7 +139,7 @@ def _support(
     model = yield from fit_model(prepared, sparsity, options.roughly)
     on_model(label)
     used = np.abs(model.coefficients.reshape(engine.width, -1)).max(axis=1)
-    return np.flatnonzero(used)
+    return _Found(np.flatnonzero(used), model.result.objective)
 
 
 def _frequencies(

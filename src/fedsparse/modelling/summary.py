@@ -13,7 +13,8 @@ class SiteCount(StoredPart):
     """A site, and how many rows it has."""
 
     name: str
-    rows: int
+    rows: int | None
+    """None: it does not tell."""
     classes: dict[str, int | None] | None = None
     """Rows of each class, None where a site may not tell how many; None for regression."""
     bytes_down: int | None = None
@@ -111,6 +112,17 @@ class FeatureStability(StoredPart):
     """Share of the fits that leave one site out in which it is chosen; None with one site."""
 
 
+class LeftOut(StoredPart):
+    """The model of all sites but one."""
+
+    site: str
+    """The one whose rows had no part in it."""
+    features: tuple[str, ...]
+    """Chosen without it."""
+    objective: float
+    """f over the rows of the others."""
+
+
 class Stability(StoredPart):
     """Stability selection: the model found again on half of the rows of every site, many times."""
 
@@ -123,6 +135,17 @@ class Stability(StoredPart):
     features: tuple[FeatureStability, ...]
     """Chosen at least once, most frequent first."""
     rounds: int
+    left_out: tuple[LeftOut, ...] = ()
+    """What was found without each of the sites; empty with one, or where nobody may know."""
+
+
+class SitesJudged(StoredPart):
+    """What sites say of the model on their own rows, each for itself."""
+
+    no_better: int
+    """Where it predicts no better than one guess for all rows."""
+    sites: int
+    """How many told."""
 
 
 class FitSummary(Stored):
@@ -141,6 +164,8 @@ class FitSummary(Stored):
     is_networked: bool = False
     """Whether rows stayed at sites on a network; else all were in one place, as if they had."""
     sites: tuple[SiteCount, ...]
+    together: SiteCount | None = None
+    """Rows of all sites, where single ones do not tell theirs."""
     columns: dict[str, int]
     """How many columns there are of each kind, such as ``{"number": 7129}``."""
     candidates: int
@@ -149,8 +174,12 @@ class FitSummary(Stored):
     selection: Selection | None = None
     evaluation: Evaluation | None = None
     stability: Stability | None = None
+    at_sites: SitesJudged | None = None
+    """Where no sum may tell of one site; else each has a score of its own."""
     exchanges: int = 0
     """Messages to every site and back that all of it took."""
+    failure: str | None = None
+    """Why the model is worth nothing, in words."""
     settings: dict[str, str]
     notes: tuple[str, ...] = ()
     """Warnings a reader should know of."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedsparse.engines.conversation import converse
-from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.local import LocalEngine, Sums
 from fedsparse.modelling.analysis import OnProgress, analysing
 from fedsparse.modelling.building import Provenance, summarize
 from fedsparse.modelling.fitting import loss_for
@@ -24,6 +24,7 @@ def analyse(
     *,
     files: Sequence[str] = (),
     on_progress: OnProgress = lambda what, done, total: None,
+    sums: Sums = "float",
 ) -> FitSummary:
     """Fit a model, and judge it.
 
@@ -37,13 +38,15 @@ def analyse(
         SHA-256 of the files that held the rows.
     on_progress
         Called after each model.
+    sums
+        ``"fixed"`` adds up as sites on a network do under masks, to the same bits.
     """
     has_holes = loaded.encoding.impute is not None
     data = FederatedData.from_table(
         loaded.features, loaded.targets, loaded.sites, has_holes=has_holes
     )
     classes = None if loaded.classes is None else len(loaded.classes)
-    engine = LocalEngine(data, loss_for(classes, 1.0))
+    engine = LocalEngine(data, loss_for(classes, 1.0), sums=sums)
     engine.has_holes = has_holes  # the model can fill what is missing elsewhere, too
     try:
         conversation = analysing(

@@ -46,6 +46,8 @@ class Page:
         The rest, from top to bottom.
     is_narrow
         Whether single charts and tables make up the page, instead of rows of charts.
+    is_drawn
+        Whether it has charts; one without needs no scripts, and is a hundredth of the size.
 
     Examples
     --------
@@ -59,11 +61,12 @@ class Page:
     introduction: str
     sections: Sequence[Section]
     is_narrow: bool = False
+    is_drawn: bool = True
 
     def html(self) -> str:
         """Make the whole page, scripts included."""
         template = _templates().get_template("page.html")
-        return template.render(page=self, chart_library=_chart_library())
+        return template.render(page=self, chart_library=_chart_library)
 
     def save(self, path: Path) -> None:
         """Write the page, whole or not at all."""

@@ -120,10 +120,14 @@ class Charts:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, the first column naming the rows; a null is shown as a dash."""
+    """A table of text, the first column naming the rows; a null is shown as a dash.
+
+    Cells of prose read from the left, and on a phone one below the other.
+    """
 
     macro: ClassVar[str] = "table"
     table: pl.DataFrame
+    is_prose: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,26 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 from fedsparse.cli import app
-from fedsparse.federation.demonstration import Programs, free_port, wait_for_port
+from fedsparse.federation.demonstration import (
+    Programs,
+    free_port,
+    prepare_sites,
+    wait_for_port,
+)
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
 from fedsparse.modelling.model import Model
+from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary
+from fedsparse.modelling.tables_in_one_place import analyse
+from fedsparse.tables import Roles, load_tables
 from tests.federation.federated_tables import judged
 
 TARGET = "outcome"
 SECONDS = 600
 """Longest that a test waits for anything."""
 POLL = 0.2
+ROOT = Path(__file__).parents[3]
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -47,6 +56,12 @@ def fitted_in_one_place(tables, out, **options):
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return FitSummary.load(out / "fit.json")
+
+
+def fitted_under_masks(tables, **options):
+    """What one process finds that adds up as sites do under masks."""
+    loaded = load_tables(tables, Roles(target=TARGET), impute=options.get("impute"))
+    return analyse(loaded, FitSpecification(**options), sums="fixed")
 
 
 def flags_of(options):
@@ -88,14 +103,19 @@ def _command_of(place):
 
 
 class Federation:
-    """A server with keys for some sites; what is started ends with it."""
+    """A server with keys for some sites; what is started ends with it.
 
-    def __init__(self, root, sites, insecure=False):
+    Sums are open unless said otherwise: most tests are about something else, and two sites do.
+    """
+
+    def __init__(self, root, sites, insecure=False, is_secure=False):
         self.root = Path(root)
+        self.is_secure = is_secure
         self.folder = ServerFolder(self.root / "server")
         self.insecure = insecure
         if not insecure:
-            make_keys(self.folder, ["localhost"], sites)
+            make_keys(self.folder, ["localhost"])
+            prepare_sites(self.folder, sites)
         self.port = free_port()
         self.programs = Programs(self.root)
 
@@ -113,14 +133,30 @@ class Federation:
 
     def start_site(self, name, table, *more, keys=None, port=None, target=TARGET):
         """Start a site; ``more`` are options."""
+        options = self._options_of_site(name, table, *more, keys=keys, port=port, target=target)
+        self.programs.start(name, "site", *options)
+
+    def start_altered_site(self, module, *altered, name, table):
+        """Start a site by a program of the tests; ``altered`` says what is odd about it."""
+        command = [sys.executable, "-m", module, *altered, *self._options_of_site(name, table)]
+        with open(self.root / f"{name}.log", "ab") as log:
+            self.programs.running[name] = subprocess.Popen(
+                list(map(str, command)), stdout=log, stderr=subprocess.STDOUT, cwd=ROOT
+            )
+
+    def _options_of_site(self, name, table, *more, keys=None, port=None, target=TARGET):
         chosen = [] if table.suffix == ".libsvm" else ["--target", target]
-        access = ["--insecure", "--name", name]
+        access = ["--insecure", "--name", name, "--ledger", self.root / f"{name}-ledger"]
         if not self.insecure:
             access = ["--keys", keys or self.folder.package_of(name)]
-        self.programs.start(
-            name, "site", "--data", table, *chosen, "--server", f"localhost:{port or self.port}",
-            "--poll", POLL, *access, *more,
-        )  # fmt: skip
+        if not self.is_secure and "--policy" not in more:
+            policy = self.root / "open-sums.toml"
+            policy.write_text(
+                "open_sums = true\nmost_features_per_row = 100\nsmallest_weight_of_others = 0\n"
+            )
+            more = (*more, "--policy", policy)
+        server = f"localhost:{port or self.port}"
+        return ["--data", table, *chosen, "--server", server, "--poll", POLL, *access, *more]
 
     def pid(self, name):
         return self.programs.running[name].pid
@@ -170,6 +206,7 @@ class Run:
     def __init__(self, federation, options):
         self.out = federation.root / options.pop("out", "trained")
         flags = [*(["--insecure"] if federation.insecure else []), *flags_of(options)]
+        flags += [] if federation.is_secure else ["--open-sums"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "fedsparse", "federation", "train", federation.folder.root,
              "--port", str(federation.port), "--out", self.out, *flags],

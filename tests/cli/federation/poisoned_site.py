@@ -44,7 +44,7 @@ class PoisonedSite(Site):
 def main():
     name, table, target, keys, port = sys.argv[1:]
     folder = SiteFolder(Path(keys))
-    site = PoisonedSite(name, open_table(Path(table), target), Policy(), 1)
+    site = PoisonedSite(name, open_table(Path(table), target), Policy(open_sums=True), 1)
     access = Access(f"localhost:{port}", folder.authority, folder.key)
     serve(site, access, patience=60.0, poll=0.1, stop=threading.Event())
 

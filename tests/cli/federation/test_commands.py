@@ -9,6 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from fedsparse.federation.demonstration import prepare_sites
+from fedsparse.federation.folder import ServerFolder
+from fedsparse.federation.keys import make_keys
+from fedsparse.federation.server.enrolment import enrol, enrolled
 from tests.cli.commands import assert_one_line, fedsparse
 from tests.cli.federation.federations import Federation, write_table
 
@@ -27,25 +31,65 @@ def federation(*arguments, **options):
 
 
 class TestKeys:
-    def test_says_what_to_hand_to_whom(self, tmp_path):
+    def test_says_what_to_keep_and_what_sites_do(self, tmp_path):
         folder = tmp_path / "federation"
-        done = federation("keys", folder, "--host", "localhost", "--site", "bari", "--site", "cork")
+        done = federation("keys", folder, "--host", "localhost")
         assert done.returncode == 0
         assert f"keep {folder}/ca.key secret" in done.stdout
-        assert f"Hand {folder}/for-sites/bari to bari" in done.stdout
-        assert f"Hand {folder}/for-sites/cork to cork" in done.stdout
-
-    def test_adds_sites_later(self, tmp_path):
-        federation("keys", tmp_path / "keys", "--host", "localhost", "--site", "bari")
-        done = federation("keys", tmp_path / "keys", "--site", "cork")
-        assert done.returncode == 0
-        assert "for-sites/cork" in done.stdout
-        assert "for-sites/bari" not in done.stdout
+        assert "Have every site run 'fedsparse federation join NAME'" in done.stdout
+        again = federation("keys", folder)
+        assert (again.returncode, again.stdout) == (0, done.stdout)
 
     def test_needs_a_host(self, tmp_path):
-        done = federation("keys", tmp_path / "keys", "--site", "bari")
+        done = federation("keys", tmp_path / "keys")
         assert done.returncode == 2
         assert_one_line(done.stderr, "name the host by which sites reach the server")
+
+
+class TestRoster:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        federation("keys", tmp_path / "federation", "--host", "localhost")
+        return tmp_path / "federation"
+
+    def card(self, tmp_path, name, place=None):
+        done = federation("join", name, "--keys", tmp_path / (place or name))
+        assert done.returncode == 0
+        return tmp_path / (place or name) / f"{name}.site", done.stdout
+
+    def test_a_site_joins_and_both_sides_see_the_same_fingerprint(self, tmp_path, folder):
+        path, told = self.card(tmp_path, "bari")
+        assert f"Send {path} to the server's administrator" in told
+        fingerprint = told.split("\n\n")[1].strip()
+        done = federation("roster", folder, "--add", path)
+        assert done.returncode == 0
+        assert f"  bari  {fingerprint}" in done.stdout
+        assert f"Hand the two files in {folder}/for-sites to every site" in done.stdout
+        assert "Restart the server" in done.stdout
+        shown = federation("roster", folder)
+        assert f"  bari  {fingerprint}" in shown.stdout
+        assert "Restart the server" not in shown.stdout
+
+    def test_a_key_that_changed_is_refused_and_the_way_to_accept_it_works(self, tmp_path, folder):
+        federation("roster", folder, "--add", self.card(tmp_path, "bari")[0])
+        other, _ = self.card(tmp_path, "bari", "other")
+        done = federation("roster", folder, "--add", other)
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "the card of bari has another key than the roster")
+        done = federation("roster", folder, "--add", other, "--replace", "bari")
+        assert done.returncode == 0
+
+    def test_a_mangled_card_is_told_in_one_line(self, tmp_path, folder):
+        path, _ = self.card(tmp_path, "bari")
+        path.write_bytes(path.read_bytes().replace(b"bari", b"cork"))
+        done = federation("roster", folder, "--add", path)
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "whose signature does not fit")
+
+    def test_needs_the_server_s_folder(self, tmp_path):
+        done = federation("roster", tmp_path)
+        assert done.returncode == 2
+        assert_one_line(done.stderr, "make keys with 'fedsparse federation keys'")
 
 
 class TestServer:
@@ -72,6 +116,25 @@ class TestSite:
         assert done.returncode == 2
         assert_one_line(done.stderr, "there is no")
 
+    def test_another_roster_than_last_time_is_refused(self, tmp_path, table):
+        server = ServerFolder(tmp_path / "server")
+        make_keys(server, ["localhost"])
+        prepare_sites(server, ["bari", "cork"])
+        command = [
+            "site", "--data", table, "--target", "relapse", "--server", "localhost:1",
+            "--keys", server.package_of("bari"), "--patience", 1,
+        ]  # fmt: skip
+        first = federation(*command)
+        assert f"the fingerprint {enrolled(server).fingerprint}" in first.stdout
+        assert "localhost:1 was not reached" in first.stderr
+        roster = enrol(server, remove=["cork"])
+        (server.package_of("bari") / "roster.json").write_bytes(server.roster.read_bytes())
+        second = federation(*command)
+        assert second.returncode == 2
+        assert_one_line(second.stderr, "is not the roster of last time: cork was removed")
+        third = federation(*command, "--accept-roster", roster.fingerprint)
+        assert "localhost:1 was not reached" in third.stderr
+
     def test_names_a_table_that_is_not_there(self, tmp_path):
         done = federation(
             "site", "--data", tmp_path / "none.csv", "--server", "localhost:1", "--insecure"
@@ -88,14 +151,29 @@ class TestSite:
     def test_without_protection_says_so_loudly_and_gives_up_in_bounded_time(self, table):
         done = federation(
             "site", "--data", table, "--target", "relapse", "--server", "127.0.0.1:1",
-            "--insecure", "--patience", "1",
+            "--insecure", "--patience", "1", cwd=table.parent,
         )  # fmt: skip
         assert done.returncode == 2
         assert "WARNING: --insecure: nothing is encrypted" in done.stderr
         last = done.stderr.splitlines(keepends=True)[-1]
         assert_one_line(last, "127.0.0.1:1 was not reached for")
+        assert "bari enters what it is asked and answers in bari-ledger" in done.stdout
+        assert (table.parent / "bari-ledger" / "ledger.jsonl").is_file()
         assert "bari has not reached the server at 127.0.0.1:1 yet (" in done.stdout
         assert "lost the server" not in done.stdout
+
+    def test_does_not_start_with_a_ledger_that_was_changed(self, tmp_path, table):
+        command = [
+            "site", "--data", table, "--target", "relapse", "--server", "127.0.0.1:1",
+            "--insecure", "--patience", "1", "--ledger", tmp_path / "ledger",
+        ]  # fmt: skip
+        federation(*command)
+        path = tmp_path / "ledger" / "ledger.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"bari", b"cork"))
+        done = federation(*command)
+        assert done.returncode == 2
+        last = done.stderr.splitlines(keepends=True)[-1]
+        assert_one_line(last, f"line 1 of {path} is not the one that was written there")
 
 
 class TestTrain:
@@ -145,8 +223,8 @@ class TestTrain:
 
     def test_says_when_there_is_no_server(self, tmp_path):
         done = federation(
-            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--insecure", "--port", 1,
-            "--out", tmp_path / "trained",
+            "train", tmp_path, "--sparsity", 3, "--sites", 2, "--open-sums", "--insecure",
+            "--port", 1, "--out", tmp_path / "trained",
         )  # fmt: skip
         assert done.returncode == 2
         assert "the run could not be started; is the server up?" in done.stderr

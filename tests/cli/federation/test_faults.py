@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedsparse.federation.demonstration import prepare_sites
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
+from fedsparse.federation.server.enrolment import enrol
 from tests.cli.federation.federations import (
     TARGET,
     Federation,
@@ -146,19 +148,19 @@ def site_alone(federation, keys, name, *more):
 
 
 def test_a_site_whose_key_is_not_registered_is_refused(federation, tmp_path):
-    make_keys(federation.folder, [], ["stranger"])  # the running server has not heard of it
+    prepare_sites(federation.folder, ["stranger"])  # the running server has not heard of it
     keys = federation.folder.package_of("stranger")
     done = site_alone(federation, keys, "stranger", "--patience", "1")
     assert done.returncode == 2
-    assert done.stderr.startswith("fedsparse: the server does not let stranger in (")
-    assert "have its administrator register the key" in done.stderr
-    for path in federation.folder.public_keys.glob("stranger.*"):
-        path.unlink()
+    assert done.stderr.startswith("fedsparse: the server does not let stranger in: ")
+    assert "have its administrator add the card that belongs to" in done.stderr
+    enrol(federation.folder, remove=["stranger"])
 
 
 def test_a_server_that_another_authority_vouches_for_is_refused(federation, tmp_path):
-    other = ServerFolder(tmp_path / "other")
-    make_keys(other, ["localhost"], ["bari"])
+    other = ServerFolder(tmp_path / "other" / "server")
+    make_keys(other, ["localhost"])
+    prepare_sites(other, ["bari"])
     done = site_alone(federation, other.package_of("bari"), "bari")
     assert done.returncode == 2
     assert done.stderr.startswith(f"fedsparse: localhost:{federation.port} is not the server that")
@@ -197,3 +199,12 @@ def test_a_site_that_leaves_cross_validation_is_waited_for_and_nothing_changes(f
     expected = fitted_in_one_place(tables, federation.root / "waited for", **options)
     assert_same_fit(run.summary, expected)
     assert {site.took_part for site in run.summary.sites} == {"to the end"}
+
+
+def test_a_model_no_better_than_none_ends_with_1_and_is_written(federation):
+    run = start(federation, sites=2, step_size=1e-300, rounds=2)
+    assert run.finish() == 1, run.text
+    assert "The model is no better than none: f is" in run.text
+    assert "at the start. A site may be faulty" in " ".join(run.text.split())
+    assert "no better than none" in run.summary.failure
+    assert "no better than none" in (run.out / "report.html").read_text()

@@ -58,7 +58,7 @@ def tables_in(folder):
 
 
 def training_to(out, **more):
-    return Training(sites=2, out=str(out), **FIT, **more)
+    return Training(open_sums=True, sites=2, out=str(out), **FIT, **more)
 
 
 def write_app(folder, training):
@@ -110,8 +110,10 @@ def test_superlink_and_supernodes_of_flower_run_the_app(tmp_path, link):
     out = tmp_path / "trained"
     app = write_app(tmp_path / "app", training_to(out, round_seconds=60.0))
     begin()
+    policy = tmp_path / "policy.toml"
+    policy.write_text("open_sums = true\n")
     for table in tables:
-        config = f'data="{table}" target="{TARGET}" name="{table.stem}"'
+        config = f'data="{table}" target="{TARGET}" name="{table.stem}" policy="{policy}"'
         node = ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}"]
         start(stack, [*node, "--port", free_port(), "--node-config", config], environment)
     text = run_app(app, environment)

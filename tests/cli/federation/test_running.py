@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from fedsparse.federation.keys import make_keys
+from fedsparse.federation.demonstration import prepare_sites
 from tests.cli.commands import assert_one_line
 from tests.cli.federation.federations import Federation, write_table
 
@@ -52,7 +52,7 @@ def tell(federation, command, *arguments):
 
 
 def test_status_tells_who_is_here_and_stop_ends_what_is_under_way(federation):
-    make_keys(federation.folder, [], ["delft"])  # the running server has not heard of it
+    prepare_sites(federation.folder, ["delft"])  # the running server has not heard of it
     before = tell(federation, "status")
     assert before.stdout.splitlines() == [
         "3 sites may connect, 2 are here.",

@@ -1,14 +1,9 @@
 """Server, five sites, TLS and keys, all as processes: the analysis is that of one process."""
 
-import random
-import subprocess
-import sys
-
 import numpy as np
 import polars as pl
 import pytest
 
-from fedsparse.federation.server.transcript import TRANSCRIPT
 from tests.cli.federation.federations import (
     TARGET,
     Federation,
@@ -16,6 +11,7 @@ from tests.cli.federation.federations import (
     fitted_in_one_place,
     write_table,
 )
+from tests.cli.federation.killings import assert_replayed
 
 pytestmark = pytest.mark.slow
 
@@ -129,48 +125,3 @@ def test_the_models_of_other_methods_are_those_of_one_process_bit_for_bit(federa
         assert run.finish() == 0, run.text
         found = fitted_here(federation, f"{method} fitted", **options[method])
         assert_same_fit(run.summary, found)
-
-
-def assert_replayed(run):
-    """Replay needs no site, and agrees with the files of a run."""
-    done = subprocess.run(
-        [sys.executable, "-m", "fedsparse", "federation", "replay", run.out],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "the same, bit for bit" in done.stdout.replace("\n", " ")
-
-
-def start_or_resume(federation):
-    """Begin a run, or go on with it if it got as far as a transcript."""
-    out = f"{federation.kind}/killed"
-    more = {"resume": True} if (federation.root / out / TRANSCRIPT).exists() else {}
-    options = ANALYSES[federation.kind] | {"if_absent": "wait", "round_seconds": 10}
-    return federation.train(sites=5, out=out, **options, **more)
-
-
-@pytest.mark.parametrize("federation", ["numbers"], indirect=True)
-def test_whatever_is_killed_whenever_the_run_ends_in_the_same_bits(federation, expected):
-    draw = random.Random(12)
-    run = start_or_resume(federation)
-    for victim in ("train", "server", "cork", "serverapp"):
-        run.until_answers(draw.randint(1, 6))
-        if victim == "cork":  # it comes back by itself, and is waited for
-            federation.kill("cork")
-            federation.start_site("cork", federation.tables[SITES.index("cork")])
-            continue
-        if victim == "train":
-            run.kill()
-        elif victim == "server":
-            federation.kill("server")
-            assert run.finish() == 2, run.text
-            federation.start_server()
-        else:
-            federation.kill_serverapp()
-            assert run.finish() == 2, run.text
-        run = start_or_resume(federation)
-    assert run.finish() == 0, run.text
-    assert_same_fit(run.summary, expected)
-    assert_replayed(run)

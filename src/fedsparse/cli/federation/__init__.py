@@ -4,8 +4,11 @@ import typer
 
 from fedsparse.cli.federation.demo_command import demo
 from fedsparse.cli.federation.inspect_command import inspect
+from fedsparse.cli.federation.join_command import join
 from fedsparse.cli.federation.keys_command import keys
+from fedsparse.cli.federation.ledger_command import ledger
 from fedsparse.cli.federation.replay_command import replay
+from fedsparse.cli.federation.roster_command import roster
 from fedsparse.cli.federation.server import server
 from fedsparse.cli.federation.site_command import site
 from fedsparse.cli.federation.status import status
@@ -17,5 +20,8 @@ app = typer.Typer(
     help="Train on sites of a network: each keeps its rows, Flower carries the messages.",
     no_args_is_help=True,
 )
-for command in (keys, server, site, inspect, train, status, stop, replay, demo):
+_COMMANDS = (
+    keys, join, roster, server, site, inspect, train, status, stop, replay, ledger, demo,
+)  # fmt: skip
+for command in _COMMANDS:
     app.command()(command)

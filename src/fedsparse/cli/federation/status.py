@@ -28,12 +28,13 @@ def status(
     """Tell, on the server's machine, which sites are here and which run is under way."""
     need_flower()
     from fedsparse.federation.server import runs
+    from fedsparse.federation.server.enrolment import enrolled
 
     place = folder_of_server(folder, insecure)
     with runs.reached(place, runs.Address(port, insecure)) as control:
         nodes = control.nodes()
         going = [(run, runs.last_line(control, run)) for run in runs.under_way(control)]
-    for line in _sites(nodes, [] if insecure else list(place.sites())):
+    for line in _sites(nodes, [] if insecure else enrolled(place).names):
         typer.echo(line)
     for run, said in going:
         typer.echo(_run(run))

@@ -14,7 +14,7 @@ from fedsparse.cli.federation.flower_options import (
     folder_of_server,
     need_flower,
 )
-from fedsparse.cli.fit import check_out, print_fit
+from fedsparse.cli.fit import check_out, end_with, print_fit
 from fedsparse.cli.options import WithoutFields, offers_settings
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.conduct import Conduct
@@ -59,11 +59,14 @@ def train(
     _check_results(out, overwrite, resume)
     training.terms()  # refuses options that contradict each other before anything is started
     training.algorithm()
+    training.check_sums()
     place = folder_of_server(folder, insecure)
     submit(training, place, Address(port, insecure), tell=typer.echo, resume=resume)
     typer.echo()
-    print_fit(FitSummary.load(out / "fit.json"))
+    summary = FitSummary.load(out / "fit.json")
+    print_fit(summary)
     typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
+    end_with(summary)
 
 
 def _check_results(out: Path, overwrite: bool, resume: bool) -> None:

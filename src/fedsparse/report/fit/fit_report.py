@@ -62,4 +62,5 @@ def save_fit(summary: FitSummary, folder: Path) -> None:
 
 
 def _notes(summary: FitSummary) -> list[Section]:
-    return [Section("", [Notes("Please note", summary.notes)])] if summary.notes else []
+    told = (*filter(None, (summary.failure,)), *summary.notes)
+    return [Section("", [Notes("Please note", told)])] if told else []

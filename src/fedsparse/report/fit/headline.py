@@ -1,8 +1,9 @@
 """The outcome of a fit in one or two plain sentences."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from fedsparse.modelling.summary import FitSummary
+from fedsparse.modelling.summary import FitSummary, SiteCount
 from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import SPACE, counted, percent, quoted
 
@@ -58,8 +59,7 @@ def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
 def _effort(summary: FitSummary) -> str:
     learnt_from = [site for site in summary.sites if site.has_counted]
     sites = counted(len(learnt_from), "site")
-    rows = counted(sum(site.rows for site in learnt_from), "row")
-    effort = f"learnt from {sites} ({rows})"
+    effort = f"learnt from {sites} ({counted(_rows(summary, learnt_from), 'row')})"
     if summary.history:
         effort += f" in {counted(summary.history[-1].round, 'round')}"
     if len(summary.sites) == 1:
@@ -67,6 +67,13 @@ def _effort(summary: FitSummary) -> str:
     if summary.is_networked:
         return f"{effort} without moving a row"
     return f"{effort}, worked out in one place as if each had kept its rows"
+
+
+def _rows(summary: FitSummary, learnt_from: Sequence[SiteCount]) -> int:
+    """Of the sites that were learnt from; of all, where only that is known."""
+    if summary.together is not None:
+        return summary.together.rows or 0
+    return sum(site.rows or 0 for site in learnt_from)
 
 
 def _baseline(summary: FitSummary) -> str:

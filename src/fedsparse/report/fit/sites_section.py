@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from fedsparse.modelling.influence import influences_of, sentence_on_influence
 from fedsparse.modelling.summary import FitSummary, SiteCount
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.readable_numbers import counted, percent, size
@@ -12,6 +13,8 @@ from fedsparse.report.parts import Paragraph, Part, Table
 
 MOST_CLASSES = 12
 """With more, a site's rows are not told class by class."""
+
+_NOT_TOLD = "not told"
 
 BYTES = (
     "Sent to and by a site: the content of its messages. In brackets, what crossed its network "
@@ -39,12 +42,47 @@ def sites_sections(summary: FitSummary) -> list[Section]:
     parts: list[Part] = [Paragraph(_explanation(summary)), Table(_table(summary))]
     if summary.is_networked:
         parts.append(Paragraph(BYTES, is_hint=True))
+    parts += _influences(summary)
     return [Section("Sites and rows", parts)]
 
 
+def _influences(summary: FitSummary) -> list[Part]:
+    """What changes without each site; or, where nobody may know, at how many the model fails."""
+    judged = summary.at_sites
+    if judged is not None:
+        return [
+            Paragraph(
+                f"At {judged.no_better} of {counted(judged.sites, 'site')} the model predicts no "
+                "better than guessing the same for all rows. Which they are nobody is told; each "
+                "site can see it for itself."
+            )
+        ]
+    found = influences_of(summary)
+    if not found:
+        return []
+    first = found[0]
+    told = sentence_on_influence(summary) or (
+        f"Without {first.site} the features change most, and no site stands out."
+        if first.distance > 0
+        else "Without any one of the sites the same features are found."
+    )
+    rows = [
+        {
+            "Without": own.site,
+            "Features that stay": f"{own.kept:,}",
+            "Others instead": f"{own.added:,}",
+            "f over the other sites": f"{own.objective:.4g}",
+        }
+        for own in found[:MOST]
+    ]
+    return [Paragraph(told), Table(pl.DataFrame(rows))]
+
+
 def _explanation(summary: FitSummary) -> str:
-    rows = counted(sum(site.rows for site in summary.sites), "row")
+    rows = counted(_together("", summary.sites, summary.together).rows or 0, "row")
     text = f"{counted(len(summary.sites), 'site')} with {rows} in all."
+    if summary.together is not None:
+        text += " How many rows each of them has was told to nobody: only their sum is known."
     kinds = [f"{count:,} {kind}" for kind, count in summary.columns.items()]
     if kinds:
         text += f" Columns of the table by kind: {', '.join(kinds)}."
@@ -53,18 +91,20 @@ def _explanation(summary: FitSummary) -> str:
 
 def _table(summary: FitSummary) -> pl.DataFrame:
     sites = summary.sites
-    ordered = sorted(sites, key=lambda site: site.rows, reverse=True)
+    ordered = sorted(sites, key=lambda site: site.rows or 0, reverse=True)
     shown, rest = list(sites), ordered[MOST:]
     if rest:
-        shown = [*ordered[:MOST], _together(f"{counted(len(rest), 'smaller site')}", rest)]
+        others = "smaller site" if summary.together is None else "other site"
+        shown = [*ordered[:MOST], _together(counted(len(rest), others), rest)]
     if len(sites) > 1:
-        shown.append(_together("All sites together", sites))
+        shown.append(_together("All sites together", sites, summary.together))
     labels = summary.model.classes or ()
     classes = labels if len(labels) <= MOST_CLASSES else ()
     return pl.DataFrame([_line(site, classes) for site in shown])
 
 
-def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
+def _together(name: str, sites: Sequence[SiteCount], known: SiteCount | None = None) -> SiteCount:
+    """Several sites as one; what is known of them together need not be added up."""
     counts: dict[str, int | None] = {}
     for site in sites:
         for label, count in (site.classes or {}).items():
@@ -72,8 +112,8 @@ def _together(name: str, sites: Sequence[SiteCount]) -> SiteCount:
             counts[label] = None if before is None or count is None else before + count
     return SiteCount(
         name=name,
-        rows=sum(site.rows for site in sites),
-        classes=counts or None,
+        rows=_sum(site.rows for site in sites) if known is None else known.rows,
+        classes=(counts or None) if known is None else known.classes,
         bytes_down=_sum(site.bytes_down for site in sites),
         bytes_up=_sum(site.bytes_up for site in sites),
         socket_down=_sum(site.socket_down for site in sites),
@@ -88,10 +128,10 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
-    counts = site.classes or {}
-    cells = {"Site": site.name, "Rows": f"{site.rows:,}"}
+    cells = {"Site": site.name, "Rows": _NOT_TOLD if site.rows is None else f"{site.rows:,}"}
     for label in classes:
-        cells[f"of class {label}"] = _rows_of_class(counts.get(label, 0), site.rows)
+        count = None if site.classes is None else site.classes.get(label, 0)
+        cells[f"of class {label}"] = _rows_of_class(count, site.rows)
     if site.bytes_down is not None:
         cells["Sent to it"] = _sent(site.bytes_down, site.socket_down)
     if site.bytes_up is not None:
@@ -101,9 +141,9 @@ def _line(site: SiteCount, classes: Sequence[str]) -> dict[str, str]:
     return cells
 
 
-def _rows_of_class(count: int | None, rows: int) -> str:
+def _rows_of_class(count: int | None, rows: int | None) -> str:
     if count is None:
-        return "not told"
+        return _NOT_TOLD
     return f"{count:,} ({percent(count / rows)})" if rows else f"{count:,}"
 
 
