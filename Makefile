@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/fedsparse demo
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
 lint: $(ALL_READY)
 	$(BIN)/ruff check .

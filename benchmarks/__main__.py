@@ -1,50 +1,42 @@
 """Run all short benchmarks, or those named: ``python -m benchmarks [speed growth …]``.
 
-``python -m benchmarks rounds [options]`` takes hours and has options of its own; ``python -m
-benchmarks federation`` and ``python -m benchmarks lockstep`` need Flower and start servers.
+One of the others is run by itself, with options of its own: ``python -m benchmarks killing 10``.
+They take long, or need Flower and start servers and sites.
 """
 
 import sys
+from importlib import import_module
 
-from benchmarks import clients, genes, growth, messages, objective, reading, speed, startup, wide
+SHORT = (
+    "speed", "growth", "clients", "messages", "startup", "objective", "genes", "dominance", "wide",
+    "reading", "answers",
+)  # fmt: skip
 
-BENCHMARKS = {
-    "speed": speed.main,
-    "growth": growth.main,
-    "clients": clients.main,
-    "messages": messages.main,
-    "startup": startup.main,
-    "objective": objective.main,
-    "genes": genes.main,
-    "wide": wide.main,
-    "reading": reading.main,
+OTHERS = {
+    "rounds": "rounds.command",
+    "federation": "federation",
+    "lockstep": "lockstep",
+    "killing": "killing",
+    "secure": "secure",
+    "secure-analysis": "secure_analysis",
+    "secure-load": "secure_load",
+    "secure-drops": "secure_drops",
+    "secure-exact": "secure_exact",
 }
+"""By name, the module whose ``main`` takes what else the command line says."""
 
 
 def main() -> int:
-    chosen = sys.argv[1:] or list(BENCHMARKS)
-    if chosen[0] == "rounds":
-        from benchmarks.rounds.command import main as rounds
-
-        rounds(chosen[1:])
+    chosen = sys.argv[1:] or list(SHORT)
+    if chosen[0] in OTHERS:
+        import_module(f"benchmarks.{OTHERS[chosen[0]]}").main(*chosen[1:])
         return 0
-    if chosen == ["federation"]:
-        from benchmarks.federation import main as federation
-
-        federation()
-        return 0
-    if chosen == ["lockstep"]:
-        from benchmarks.lockstep import main as lockstep
-
-        lockstep()
-        return 0
-    unknown = [name for name in chosen if name not in BENCHMARKS]
+    unknown = [name for name in chosen if name not in SHORT]
     if unknown:
-        known = ", ".join([*BENCHMARKS, "rounds", "federation", "lockstep"])
-        print(f"unknown benchmark {unknown[0]!r}; there are {known}")
+        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join([*SHORT, *OTHERS])}")
         return 2
     for name in chosen:
-        BENCHMARKS[name]()
+        import_module(f"benchmarks.{name}").main()
     return 0
 
 

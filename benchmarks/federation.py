@@ -13,7 +13,7 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.slow_line import SERVER, SlowLine
 from benchmarks.tables import show
-from fedsparse.federation.demonstration import Programs
+from fedsparse.federation.demonstration import Programs, prepare_sites
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
 from fedsparse.modelling.fitting import FitOptions, fit, loss_for
@@ -95,7 +95,8 @@ def main():
     with tempfile.TemporaryDirectory() as root, SlowLine(ROUND_TRIP / 2) as line:
         place = Path(root)
         folder = ServerFolder(place / "server")
-        make_keys(folder, [SERVER], SITES)
+        make_keys(folder, [SERVER])
+        prepare_sites(folder, SITES)
         with Programs(place, line.at_server()) as server, Programs(place, line.at_sites()) as sites:
             server.start("server", "server", folder.root)
             for name, (rows, targets) in own.items():

@@ -15,7 +15,13 @@ import numpy as np
 import polars as pl
 
 from benchmarks.tables import show
-from fedsparse.federation.demonstration import SITES, Programs, free_port, wait_for_port
+from fedsparse.federation.demonstration import (
+    SITES,
+    Programs,
+    free_port,
+    prepare_sites,
+    wait_for_port,
+)
 from fedsparse.federation.folder import ServerFolder
 from fedsparse.federation.keys import make_keys
 from fedsparse.federation.server import submission
@@ -25,6 +31,7 @@ from fedsparse.modelling.summary import FitSummary
 
 ROWS, GENES = (18, 16, 14, 13, 11), 7_129
 TARGET = "kind"
+POLICY = "open_sums = true\nmost_features_per_row = 100\n"
 ANSWERED = re.compile(r"\| (.*): \d+ of \d+ sites answered in ([\d.]+) s")
 
 
@@ -43,7 +50,9 @@ def write_tables(folder):
 
 def measure(place, folder, port, name, app):
     """Seconds of a run, and what its log says of the exchanges."""
-    training = Training(sites=len(SITES), out=str(place / name), longest_wait=3600.0)
+    training = Training(
+        open_sums=True, sites=len(SITES), out=str(place / name), longest_wait=3600.0
+    )
     plain = submission.project_of
     submission.project_of = lambda own: plain(own).replace("fedsparse.federation.app:server", app)
     lines = []
@@ -63,15 +72,19 @@ def main():
         place = Path(root)
         write_tables(place)
         folder = ServerFolder(place / "server")
-        make_keys(folder, ["localhost"], SITES)
+        make_keys(folder, ["localhost"])
+        prepare_sites(folder, SITES)
         port = free_port()
         with Programs(place) as programs:
             programs.start("server", "server", folder.root, "--port", port)
             wait_for_port(port)
+            policy = place / "policy.toml"
+            policy.write_text(POLICY)
             for name in SITES:
                 programs.start(
                     name, "site", "--data", place / f"{name}.csv", "--target", TARGET,
                     "--server", f"localhost:{port}", "--keys", folder.package_of(name),
+                    "--policy", policy,
                 )  # fmt: skip
             seconds, found, together = measure(
                 place, folder, port, "lockstep", "fedsparse.federation.app:server"

@@ -7,14 +7,21 @@ import sys
 from pathlib import Path
 
 
-def in_own_process(module, *arguments):
-    """Run ``python -m module arguments`` and return the JSON object it prints last."""
-    finished = subprocess.run(
-        [sys.executable, "-m", module, *[str(argument) for argument in arguments]],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+def in_own_process(module, *arguments, seconds=None):
+    """Run ``python -m module arguments`` and return the JSON object it prints last.
+
+    None if it has not finished after some seconds.
+    """
+    try:
+        finished = subprocess.run(
+            [sys.executable, "-m", module, *[str(argument) for argument in arguments]],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return None
     return json.loads(finished.stdout.splitlines()[-1])
 
 

@@ -15,7 +15,7 @@ from fedsparse.errors import DataError
 ENDINGS = " or ".join(WRITERS)
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(*arguments: str) -> None:
     options = _parser().parse_args(arguments)
     history = HistoryFile(options.out)
     outcomes = []
