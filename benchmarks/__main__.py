@@ -9,7 +9,7 @@ from importlib import import_module
 
 SHORT = (
     "speed", "growth", "clients", "messages", "startup", "objective", "genes", "dominance", "wide",
-    "reading", "answers",
+    "reading", "answers", "server_algebra",
 )  # fmt: skip
 
 OTHERS = {

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsparse.algorithms.subset import Quadratic, best_subset
+from fedsparse.algorithms.subset import (
+    Quadratic,
+    after_exchanges,
+    best_subset,
+    ranked_exchanges,
+)
 
 LARGEST = 10
 
@@ -32,7 +37,7 @@ def value(model, support):
     """The lowest value on a support, by least squares: it needs no inverse."""
     part = model.hessian[np.ix_(support, support)]
     solution = np.linalg.lstsq(part, model.linear[support], rcond=1e-9)[0]
-    return 0.5 * solution @ part @ solution - model.linear[support] @ solution
+    return np.sum(solution * (0.5 * part @ solution - model.linear[support]))
 
 
 def lowest(model, sparsity, keep=()):
@@ -42,6 +47,15 @@ def lowest(model, sparsity, keep=()):
         value(model, np.array([*keep, *chosen], dtype=int))
         for chosen in combinations(rest, sparsity - len(keep))
     )
+
+
+def neighbours(model, support, keep=()):
+    """All supports one exchange away."""
+    return [
+        np.sort(np.append(support[support != out], into))
+        for out in np.setdiff1d(support, keep)
+        for into in np.setdiff1d(np.arange(model.size), support)
+    ]
 
 
 @st.composite
@@ -119,6 +133,63 @@ class TestOptimum:
         assert best_subset(model, 2).tolist() == [1, 3]
 
 
+class TestExchanges:
+    @settings(max_examples=100, derandomize=True, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(1, 7), st.booleans(), st.data())
+    def test_the_first_is_the_best_of_all(self, seed, sparsity, with_kept, data):
+        model = quadratic(seed, 8, rows=40)
+        start = np.array(sorted(data.draw(st.permutations(range(8)))[:sparsity]))
+        keep = start[:1] if with_kept else start[:0]
+        before = value(model, start)
+        best = min([before] + [value(model, other) for other in neighbours(model, start, keep)])
+        assert value(model, after_exchanges(model, start, 1, keep=keep)) == pytest.approx(best)
+        ranked = ranked_exchanges(model, start, 3, keep=keep)
+        reached = [value(model, other) for other in ranked]
+        assert reached == sorted(reached)
+        assert min([before, *reached]) == pytest.approx(best)
+
+    def test_none_are_made_where_none_are_allowed(self):
+        start = np.array([0, 2])
+        assert after_exchanges(quadratic(0, 6), start, 0).tolist() == [0, 2]
+        assert after_exchanges(quadratic(0, 6), start, 9, keep=start).tolist() == [0, 2]
+        assert ranked_exchanges(quadratic(0, 6), start, 9, keep=start) == []
+
+
+class TestSeveralRightHandSides:
+    @settings(max_examples=50, derandomize=True, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 4))
+    def test_share_a_support_that_no_exchange_improves(self, seed, sparsity, sides):
+        model = classes(seed, 7, sides)
+        chosen = best_subset(model, sparsity)
+        reached = value(model, chosen)
+        assert model.minimum(chosen) == pytest.approx(reached)
+        assert model.minimizer(chosen).shape == (sparsity, sides)
+        for other in neighbours(model, chosen):
+            assert value(model, other) >= reached - 1e-6 * abs(reached)
+
+    def test_the_optimum_is_found_in_at_least_nine_of_ten_problems(self):
+        models = [classes(seed, 8, 3) for seed in range(40)]
+        found = sum(
+            value(model, best_subset(model, 3)) <= lowest(model, 3) * (1 - 1e-7) for model in models
+        )
+        assert found >= 36
+
+    def test_one_column_is_the_same_as_none(self):
+        model = quadratic(5, 9)
+        column = Quadratic(model.hessian, model.linear[:, None])
+        chosen = best_subset(model, 4)
+        assert best_subset(column, 4).tolist() == chosen.tolist()
+        np.testing.assert_allclose(column.minimizer(chosen)[:, 0], model.minimizer(chosen))
+        assert column.minimizer(np.array([], dtype=int)).shape == (0, 1)
+
+
+def classes(seed, size, sides):
+    """Several least-squares problems with the same correlated features."""
+    model = quadratic(seed, size, rows=40)
+    random = np.random.default_rng(seed + 1)
+    return Quadratic(model.hessian, model.hessian @ random.standard_normal((size, sides)))
+
+
 class TestDegenerateFeatures:
     def test_of_two_equal_features_one_is_enough(self):
         random = np.random.default_rng(0)
@@ -134,6 +205,26 @@ class TestDegenerateFeatures:
         model = least_squares(Z, Z.sum(axis=1))
         assert best_subset(model, 5).tolist() == [0, 2, 3, 5]
         assert best_subset(least_squares(0 * Z, Z[:, 0]), 3).tolist() == []
+
+    def test_features_to_keep_stay_even_without_curvature(self):
+        model = quadratic(0, 6)
+        model.hessian[2], model.hessian[:, 2], model.linear[2] = 0.0, 0.0, 0.0
+        keep = np.array([2, 5])
+        chosen = best_subset(model, 4, keep=keep)
+        assert chosen.size == 4
+        assert np.isin(keep, chosen).all()
+        assert np.isin(keep, after_exchanges(model, chosen, 3, keep=keep)).all()
+
+    @settings(max_examples=50, derandomize=True, deadline=None)
+    @given(st.integers(0, 10**6), st.sampled_from([1e-12, 1e-9, 1e-6]), st.integers(1, 7))
+    def test_a_slightly_indefinite_model_gives_a_sound_support(self, seed, defect, sparsity):
+        """As quantized answers may: fewer rows than features, and a little noise."""
+        sound = quadratic(seed, 8, rows=5)
+        noise = defect * np.random.default_rng(seed).standard_normal((8, 8))
+        model = Quadratic(sound.hessian + noise + noise.T, sound.linear)
+        chosen = best_subset(model, sparsity)
+        assert chosen.size == sparsity
+        assert np.isfinite(model.minimizer(chosen)).all()
 
     def test_a_combination_of_features_replaces_them(self):
         """The last feature is the sum of the first three, and it is what matters."""

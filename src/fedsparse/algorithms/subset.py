@@ -13,31 +13,27 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
+from fedsparse.algorithms.tableau import Tableau, factor
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 
-# Relative to a unit diagonal; below it two features count as the same.
-_RIDGE = 1e-10
-_COLLINEAR = 1e-7
 # Relative to the largest curvature: less is none.
 _FLAT = 1e-30
 # So often a solution is corrected for the ridge, which is not part of the model.
 _REFINEMENTS = 3
-# The inverse is worked out anew before rounding errors of so many eliminations pile up.
-_ELIMINATIONS = 32
 # A gain must be larger than this share of what the model has gained so far.
 _SMALLEST_GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """½ uᵀHu − bᵀu.
+    """½ uᵀHu − bᵀu, or the sum of several that share H.
 
     Parameters
     ----------
     hessian
         H, symmetric and positive semi-definite.
     linear
-        b.
+        b, or a matrix with a column for each sum's term; a support is then shared by all.
 
     Examples
     --------
@@ -46,6 +42,14 @@ class Quadratic:
     array([1])
     >>> model.minimizer(np.array([1]))
     array([3.])
+
+    With two classes, a row for each feature:
+
+    >>> both = Quadratic(np.eye(2), np.array([[1.0, -1.0], [0.0, 1.2]]))
+    >>> best_subset(both, 1), both.minimum(np.array([0]))
+    (array([0]), -1.0)
+    >>> both.minimizer(np.array([0]))
+    array([[ 1., -1.]])
     """
 
     hessian: FloatArray
@@ -54,7 +58,7 @@ class Quadratic:
     @property
     def size(self) -> int:
         """Number of features."""
-        return self.linear.size
+        return len(self.linear)
 
     @cached_property
     def scale(self) -> FloatArray:
@@ -67,25 +71,27 @@ class Quadratic:
     def scaled(self) -> "Quadratic":
         """The same with a unit diagonal, so that units of features do not matter."""
         scale = np.where(self.scale > 0, self.scale, 1.0)
-        return Quadratic(self.hessian / np.outer(scale, scale), self.linear / scale)
+        hessian = self.hessian / np.outer(scale, scale)
+        return Quadratic(hessian, (self.linear.T / scale).T)
 
     def minimizer(self, support: Int64Array) -> FloatArray:
-        """The best u on a support."""
+        """The best u on a support, in the shape of b; 0 for a feature without curvature."""
         if support.size == 0:
-            return np.empty(0)
+            return np.empty((0, *self.linear.shape[1:]))
         hessian = self.scaled.hessian[np.ix_(support, support)]
         linear = self.scaled.linear[support]
-        inverse = _inverse(hessian)
-        solution = inverse @ linear
+        factored = factor(hessian), False
+        solution = linalg.cho_solve(factored, linear)
         for _ in range(_REFINEMENTS):
-            solution = solution + inverse @ (linear - hessian @ solution)
-        return np.asarray(solution / self.scale[support])
+            solution = solution + linalg.cho_solve(factored, linear - hessian @ solution)
+        units = np.where(self.scale[support] > 0, self.scale[support], np.inf)
+        return np.asarray((solution.T / units).T)
 
     def minimum(self, support: Int64Array) -> float:
         """The lowest value on a support."""
         solution = self.minimizer(support)
         part = self.hessian[np.ix_(support, support)]
-        return float(0.5 * solution @ part @ solution - self.linear[support] @ solution)
+        return float(np.sum(solution * (0.5 * part @ solution - self.linear[support])))
 
 
 def best_subset(
@@ -116,13 +122,14 @@ def best_subset(
     >>> best_subset(model, 2)
     array([1, 4])
     """
-    kept, usable = _roles(model, keep)
-    if usable.size <= sparsity:
-        return usable
-    begins = [_eliminated(model, usable, sparsity, kept), _selected(model, usable, sparsity, kept)]
+    curved = _curved(model, keep)
+    room = max(sparsity - curved.flat.size, 0)
+    if curved.features.size <= room:
+        return curved.in_model(np.arange(curved.features.size))
+    tableaus = [_eliminated(curved, room), _selected(curved, room)]
     if start is not None and start.size:
-        begins.append(np.intersect1d(start, usable))
-    found = [_exchanged(model, begin, usable, kept, model.size) for begin in begins]
+        tableaus.append(curved.tableau(start))
+    found = [curved.in_model(_exchanged(tableau, curved.fixed, model.size)) for tableau in tableaus]
     return min(found, key=model.minimum)
 
 
@@ -146,8 +153,8 @@ def after_exchanges(
     >>> after_exchanges(model, np.array([0, 1]), 1)
     array([1, 2])
     """
-    kept, usable = _roles(model, keep)
-    return _exchanged(model, np.intersect1d(start, usable), usable, kept, count)
+    curved = _curved(model, keep)
+    return curved.in_model(_exchanged(curved.tableau(start), curved.fixed, count))
 
 
 def ranked_exchanges(
@@ -168,109 +175,85 @@ def ranked_exchanges(
     >>> ranked_exchanges(model, np.array([0]), 2)
     [array([2]), array([1])]
     """
-    kept, usable = _roles(model, keep)
-    support = np.intersect1d(start, usable)
-    others = np.setdiff1d(usable, support)
-    gains = _exchange_gains(model.scaled, support, others, kept).ravel()
-    order = np.argsort(-gains, kind="stable")[:count]
-    pairs = [divmod(int(place), others.size) for place in order if gains[place] > 0]
-    return [np.sort(np.append(np.delete(support, out), others[into])) for out, into in pairs]
+    curved = _curved(model, keep)
+    tableau = curved.tableau(start)
+    exchanges = tableau.best_exchanges(count, fixed=curved.fixed)
+    return [
+        curved.in_model(np.setxor1d(tableau.support, [exchange.out, exchange.into]))
+        for exchange in exchanges
+    ]
 
 
-def _roles(model: Quadratic, keep: Int64Array | None) -> tuple[BoolArray, Int64Array]:
-    """Which features stay in any case, and which may be used at all."""
+@dataclass(frozen=True, eq=False)
+class _Curved:
+    """The features of a model that have curvature, by their places among each other.
+
+    Parameters
+    ----------
+    hessian, linear
+        The scaled model on them; b with a column for each right-hand side.
+    features
+        Their places in the model.
+    fixed
+        Which of them stay in any case.
+    flat
+        Places in the model of features that stay, too, but have no curvature.
+    """
+
+    hessian: FloatArray
+    linear: FloatArray
+    features: Int64Array
+    fixed: BoolArray
+    flat: Int64Array
+
+    def tableau(self, support: Int64Array) -> Tableau:
+        """The tableau of a support given by places in the model."""
+        return Tableau(self.hessian, self.linear, np.flatnonzero(np.isin(self.features, support)))
+
+    def in_model(self, support: Int64Array) -> Int64Array:
+        """The places in the model of a support, and of all features that stay."""
+        return np.union1d(self.features[support], self.flat)
+
+
+def _curved(model: Quadratic, keep: Int64Array | None) -> _Curved:
     kept = np.zeros(model.size, dtype=bool)
     kept[[] if keep is None else keep] = True
-    return kept, np.flatnonzero((model.scale > 0) | kept)
+    features = np.flatnonzero(model.scale > 0)
+    return _Curved(
+        model.scaled.hessian[np.ix_(features, features)],
+        np.atleast_2d(model.scaled.linear.T).T[features],
+        features,
+        kept[features],
+        np.flatnonzero(kept & (model.scale == 0)),
+    )
 
 
-def _eliminated(model: Quadratic, usable: Int64Array, sparsity: int, kept: BoolArray) -> Int64Array:
+def _eliminated(curved: _Curved, sparsity: int) -> Tableau:
     """Remove the feature that costs least until τ are left."""
-    scaled, support = model.scaled, usable
-    while support.size > sparsity:
-        inverse = _inverse(scaled.hessian[np.ix_(support, support)])
-        solution = inverse @ scaled.linear[support]
-        for _ in range(min(_ELIMINATIONS, support.size - sparsity)):
-            costs = solution**2 / np.diag(inverse)
-            costs[kept[support]] = np.inf
-            worst = int(np.argmin(costs))
-            column = inverse[:, worst] / inverse[worst, worst]
-            solution = np.delete(solution - solution[worst] * column, worst)
-            inverse = inverse - np.outer(column, inverse[worst])
-            inverse = np.delete(np.delete(inverse, worst, axis=0), worst, axis=1)
-            support = np.delete(support, worst)
-    return support
+    tableau = curved.tableau(curved.features)
+    for _ in range(curved.features.size - sparsity):
+        costs = tableau.removal_costs()
+        costs[curved.fixed] = np.inf
+        tableau.sweep(int(np.argmin(costs)))
+    return tableau
 
 
-def _selected(model: Quadratic, usable: Int64Array, sparsity: int, kept: BoolArray) -> Int64Array:
-    """Add the feature that gains most until there are τ; each one chosen is eliminated from H."""
-    hessian = model.scaled.hessian[np.ix_(usable, usable)].copy()
-    linear = model.scaled.linear[usable].copy()
-    chosen: list[int] = []
-    for _ in range(sparsity):
-        pivots = np.diag(hessian)
-        gains = np.where(pivots > _COLLINEAR, linear**2 / np.maximum(pivots, _COLLINEAR), -1.0)
-        gains[kept[usable]] += np.inf
-        gains[chosen] = -np.inf
-        best = int(np.argmax(gains))
-        chosen.append(best)
-        column = hessian[:, best] / max(hessian[best, best], _COLLINEAR)
-        linear -= column * linear[best]
-        hessian -= np.outer(column, hessian[best])
-    return np.sort(usable[chosen])
+def _selected(curved: _Curved, sparsity: int) -> Tableau:
+    """Add the feature that gains most until there are τ."""
+    tableau = curved.tableau(curved.features[curved.fixed])
+    for _ in range(sparsity - np.count_nonzero(curved.fixed)):
+        tableau.sweep(int(np.argmax(tableau.addition_gains())))
+    return tableau
 
 
-def _exchanged(
-    model: Quadratic, support: Int64Array, usable: Int64Array, kept: BoolArray, count: int
-) -> Int64Array:
+def _exchanged(tableau: Tableau, fixed: BoolArray, count: int) -> Int64Array:
     """Make the best exchange of one feature for another until none helps, ``count`` at most."""
-    value = model.minimum(support)
     for _ in range(count):
-        others = np.setdiff1d(usable, support)
-        gains = _exchange_gains(model.scaled, support, others, kept)
-        if gains.size == 0 or gains.max() == -np.inf:
+        support, value = tableau.support, tableau.value
+        for exchange in tableau.best_exchanges(1, fixed=fixed):
+            tableau.sweep(exchange.out)
+            tableau.sweep(exchange.into)
+        # What the sweeps have reached counts: by the gain alone, rounding could go in circles.
+        if value - tableau.value <= _SMALLEST_GAIN * abs(value):
             return support
-        out, into = np.unravel_index(int(np.argmax(gains)), gains.shape)
-        exchanged = np.sort(np.append(np.delete(support, out), others[into]))
-        new_value = model.minimum(exchanged)
-        if value - new_value <= _SMALLEST_GAIN * abs(value):
-            return support
-        support, value = exchanged, new_value
-    return support
-
-
-def _exchange_gains(
-    scaled: Quadratic, support: Int64Array, others: Int64Array, kept: BoolArray
-) -> FloatArray:
-    """How much the minimum falls if one feature of the support makes room for another.
-
-    Removing i costs u_i² / (2 V_ii) with V = H_S⁻¹; then j gains g_j² / (2 s_j), where the removal
-    has changed its gradient g_j and its Schur complement s_j by multiples of row i of V H_SO.
-    """
-    inverse = _inverse(scaled.hessian[np.ix_(support, support)])
-    solution = inverse @ scaled.linear[support]
-    cross = scaled.hessian[np.ix_(support, others)]
-    products = inverse @ cross
-    gradient = scaled.linear[others] - cross.T @ solution
-    complement = np.diag(scaled.hessian)[others] - np.sum(cross * products, axis=0)
-    spread = np.diag(inverse)[:, None]
-    gradient_without = gradient + products * solution[:, None] / spread
-    complement_without = complement + products**2 / spread
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gains = gradient_without**2 / (2 * complement_without) - (solution**2)[:, None] / (
-            2 * spread
-        )
-    gains[complement_without < _COLLINEAR] = -np.inf
-    gains[kept[support]] = -np.inf
-    return np.asarray(gains)
-
-
-def _inverse(hessian: FloatArray) -> FloatArray:
-    """Inverse of a matrix with unit diagonal, regularized as much as it needs."""
-    ridge = _RIDGE
-    while True:
-        try:
-            factor = linalg.cho_factor(hessian + ridge * np.eye(hessian.shape[0]))
-            return np.asarray(linalg.cho_solve(factor, np.eye(hessian.shape[0])))
-        except linalg.LinAlgError:
-            ridge *= 10
+    return tableau.support

@@ -1,0 +1,275 @@
+"""A sweep tableau: what adding, removing or exchanging a feature does to a quadratic's minimum.
+
+For ½ uᵀHu − bᵀu on the features of a set S, and O the others, the tableau holds
+
+    −H_S⁻¹         H_S⁻¹ H_SO              │  H_S⁻¹ b_S              (the solution)
+    H_OS H_S⁻¹     H_OO − H_OS H_S⁻¹ H_SO  │  b_O − H_OS H_S⁻¹ b_S   (minus the gradient)
+
+One more or one fewer feature in S changes it by a matrix of rank one, a sweep (Goodnight, A
+tutorial on the sweep operator, The American Statistician 1979). All changes of the minimum are read
+off it exactly. With several right-hand sides b they are summed: a feature is in or out for all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg.blas import dgemm
+from scipy.linalg.lapack import dpotri
+
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
+from fedsparse.compiling import compiled
+
+COLLINEAR = 1e-7
+"""Relative to a unit diagonal; a feature of which less is left counts as a sum of others."""
+
+# Added to a unit diagonal so that it can be inverted at all.
+_RIDGE = 1e-10
+# So many sweeps are applied to the matrix at once: a product of matrices, which is quick.
+_BATCH = 64
+# A diagonal that has been so much larger has left rounding errors that matter now.
+_SHRINKAGE = 1e5
+
+
+class Exchange(NamedTuple):
+    """One feature for another, and how much that lowers the minimum."""
+
+    gain: float
+    out: int
+    into: int
+
+
+class Tableau:
+    """The tableau of a quadratic with unit diagonal, for a support that changes.
+
+    Parameters
+    ----------
+    hessian
+        H, symmetric, with a diagonal of ones. It may be singular or slightly indefinite: then the
+        inverse on a support is regularized as much as it needs.
+    linear
+        b, a column for each right-hand side.
+    support
+        S, the features to begin with.
+
+    Examples
+    --------
+    >>> tableau = Tableau(np.eye(3), np.array([[1.0], [2.0], [3.0]]), np.array([0, 1]))
+    >>> best, = tableau.best_exchanges(1, fixed=np.zeros(3, dtype=bool))
+    >>> best.out, best.into, round(best.gain, 6)
+    (0, 2, 4.0)
+    >>> tableau.sweep(best.out)
+    >>> tableau.sweep(best.into)
+    >>> tableau.support, round(tableau.value, 6)
+    (array([1, 2]), -6.5)
+    """
+
+    def __init__(self, hessian: FloatArray, linear: FloatArray, support: Int64Array) -> None:
+        self._hessian, self._linear = hessian, linear
+        self.inside: BoolArray = np.zeros(linear.shape[0], dtype=bool)
+        self.inside[support] = True
+        self._pending = np.empty((_BATCH, linear.shape[0]))
+        self._pivots = np.empty(_BATCH)
+        self._count = self._sweeps = 0
+        self._largest = 0.0
+        self._work_out()
+
+    @property
+    def support(self) -> Int64Array:
+        """S, in increasing order."""
+        return np.flatnonzero(self.inside)
+
+    @property
+    def value(self) -> float:
+        """The minimum on the support."""
+        return float(-0.5 * np.sum(self._linear[self.inside] * self._right[self.inside]))
+
+    def removal_costs(self) -> FloatArray:
+        """How much the minimum rises without each feature of the support; ∞ for the others."""
+        costs = np.full(self.inside.size, np.inf)
+        squares = np.sum(self._right[self.inside] ** 2, axis=1)
+        costs[self.inside] = squares / (-2 * self._diagonal[self.inside])
+        return costs
+
+    def addition_gains(self) -> FloatArray:
+        """How much the minimum falls with each other feature.
+
+        −∞ for those of the support, −1 for those that are sums of its features.
+        """
+        squares = np.sum(self._right**2, axis=1)
+        gains = squares / (2 * np.maximum(self._diagonal, COLLINEAR))
+        gains[self._diagonal <= COLLINEAR] = -1.0
+        gains[self.inside] = -np.inf
+        return np.asarray(gains)
+
+    def best_exchanges(self, count: int, *, fixed: BoolArray) -> list[Exchange]:
+        """The exchanges that lower the minimum most, the best first.
+
+        Parameters
+        ----------
+        count
+            How many at most.
+        fixed
+            Which features stay in the support.
+        """
+        self._apply_pending()
+        removable = np.flatnonzero(self.inside & ~fixed)
+        bounds = self.addition_gains()
+        bounds[~self.inside & (self._diagonal <= COLLINEAR)] = np.inf
+        others = np.argsort(-bounds, kind="stable")[: np.count_nonzero(~self.inside)]
+        gains, pairs = _best_pairs(
+            self._matrix, self._diagonal, self._right, removable, others, bounds[others], count
+        )
+        return [
+            Exchange(float(gain), int(out), int(into))
+            for gain, (out, into) in zip(gains, pairs, strict=True)
+            if gain > 0
+        ]
+
+    def sweep(self, feature: int) -> None:
+        """Add a feature to the support, or remove it if it is there."""
+        column = self._column(feature)
+        # Raising a pivot is a ridge on this feature alone.
+        pivot = column[feature] if self.inside[feature] else max(column[feature], COLLINEAR)
+        self.inside[feature] = not self.inside[feature]
+        self._replace(feature, column / abs(pivot), -1.0 / pivot)
+        column[feature] = 0.0
+        self._subtract(column, pivot)
+        right = self._right[feature].copy()
+        self._right -= np.outer(column, right / pivot)
+        self._right[feature] = right / abs(pivot)
+        self._refresh_if_inexact()
+
+    def _column(self, feature: int) -> FloatArray:
+        """A column as it is after the pending sweeps."""
+        pending = self._pending[: self._count]
+        factors = pending[:, feature] / self._pivots[: self._count]
+        return np.asarray(self._matrix[feature] - factors @ pending)
+
+    def _replace(self, feature: int, column: FloatArray, diagonal: float) -> None:
+        """Write a row and column that the pending sweeps no longer change."""
+        self._pending[: self._count, feature] = 0.0
+        column[feature] = diagonal
+        self._matrix[feature] = self._matrix[:, feature] = column
+        self._diagonal[feature] = diagonal
+
+    def _subtract(self, column: FloatArray, pivot: float) -> None:
+        """Subtract a matrix of rank one, later."""
+        self._pending[self._count], self._pivots[self._count] = column, pivot
+        self._diagonal -= column**2 / pivot
+        self._count += 1
+        if self._count == _BATCH:
+            self._apply_pending()
+
+    def _apply_pending(self) -> None:
+        """Subtract all at once what has been put off."""
+        pending = self._pending[: self._count]
+        divided = pending / self._pivots[: self._count].reshape(-1, 1)
+        # In place, for which the transposed of a symmetric matrix does as well.
+        dgemm(-1.0, pending.T, divided.T, 1.0, self._matrix.T, trans_b=True, overwrite_c=True)
+        self._count = 0
+
+    def _refresh_if_inexact(self) -> None:
+        """Work the tableau out anew where sweeps have left rounding errors that matter.
+
+        After as many sweeps as there are features this costs no more than they did.
+        """
+        self._sweeps += 1
+        largest = float(np.abs(self._diagonal).max())
+        self._largest = max(self._largest, largest)
+        if self._sweeps > self.inside.size or self._largest > _SHRINKAGE * largest:
+            self._work_out()
+
+    def _work_out(self) -> None:
+        """The tableau of the support, from the Hessian."""
+        inside, outside = self.support, np.flatnonzero(~self.inside)
+        self._matrix, self._right = self._hessian.copy(), self._linear.copy()
+        if inside.size:
+            inverse = _inverse(self._hessian[np.ix_(inside, inside)])
+            cross = self._hessian[np.ix_(inside, outside)]
+            products, solution = inverse @ cross, inverse @ self._linear[inside]
+            self._matrix[np.ix_(inside, inside)] = -inverse
+            self._matrix[np.ix_(inside, outside)] = products
+            self._matrix[np.ix_(outside, inside)] = products.T
+            self._matrix[np.ix_(outside, outside)] -= cross.T @ products
+            self._right[inside] = solution
+            self._right[outside] -= cross.T @ solution
+        self._diagonal = np.diag(self._matrix).copy()
+        self._largest = float(np.abs(self._diagonal).max(initial=0.0))
+        self._count = self._sweeps = 0
+
+
+def factor(hessian: FloatArray) -> FloatArray:
+    """Upper Cholesky factor of a matrix with unit diagonal, regularized as much as it needs.
+
+    Examples
+    --------
+    >>> factor(np.array([[1.0, 0.6], [0.6, 1.0]])).round(6)
+    array([[1. , 0.6],
+           [0. , 0.8]])
+    """
+    ridge = _RIDGE
+    while True:
+        regularized = hessian.copy()
+        regularized[np.diag_indices_from(regularized)] += ridge
+        try:
+            return np.asarray(linalg.cholesky(regularized))
+        except linalg.LinAlgError:
+            ridge *= 10
+
+
+def _inverse(hessian: FloatArray) -> FloatArray:
+    """Inverse from the factor's, a third of the work of solving for every unit vector."""
+    half, _ = dpotri(factor(hessian))
+    inverse = half + half.T
+    np.fill_diagonal(inverse, np.diag(half))
+    return np.asarray(inverse)
+
+
+@compiled
+def _best_pairs(
+    matrix: FloatArray,
+    diagonal: FloatArray,
+    right: FloatArray,
+    removable: Int64Array,
+    others: Int64Array,
+    bounds: FloatArray,
+    count: int,
+) -> tuple[FloatArray, Int64Array]:
+    """The exchanges of largest gain, the best first.
+
+    Removing i costs u_i² / (2 V_ii) with V = H_S⁻¹; then j gains g_j² / (2 s_j), where the removal
+    has changed its gradient g_j and its Schur complement s_j by multiples of row i of V H_SO. An
+    exchange never gains more than adding j alone does: others come in falling order of these
+    bounds, and those that cannot be among the best are left out.
+    """
+    gains, pairs = np.zeros(count), np.zeros((count, 2), np.int64)
+    squares = np.sum(right**2, axis=1)
+    precisions = -1.0 / diagonal
+    for position, into in enumerate(others):
+        if bounds[position] <= gains[-1]:
+            break
+        for out in removable:
+            share = matrix[into, out] * precisions[out]
+            complement = diagonal[into] + share * matrix[into, out]
+            product = 0.0
+            for side in range(right.shape[1]):
+                product += right[into, side] * right[out, side]
+            square = squares[into] + share * (2 * product + share * squares[out])
+            cost = squares[out] * precisions[out]
+            # Few pairs come so far: dividing by the complement is left to them.
+            if square > complement * (2 * gains[-1] + cost) and complement >= COLLINEAR:
+                _insert(gains, pairs, 0.5 * (square / complement - cost), out, into)
+    return gains, pairs
+
+
+@compiled
+def _insert(gains: FloatArray, pairs: Int64Array, gain: float, out: int, into: int) -> None:
+    """Put an exchange in its place among the best; the last one makes room."""
+    place = gains.size - 1
+    while place > 0 and gains[place - 1] < gain:
+        gains[place] = gains[place - 1]
+        pairs[place] = pairs[place - 1]
+        place -= 1
+    gains[place] = gain
+    pairs[place, 0], pairs[place, 1] = out, into
