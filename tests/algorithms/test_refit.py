@@ -13,6 +13,8 @@ from tests import oracle
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 TAU = 5
+ROUNDING = 1 + 1e-12
+"""Requests at the same x add up the rows' losses in different orders."""
 REFITTING = {
     "FedHT": fs.FedHT(TAU, local_steps=3, refit=True),
     "FedIterHT": fs.FedIterHT(TAU, local_steps=3, refit=True),
@@ -113,7 +115,7 @@ class TestLogisticLoss:
             REFITTING[name], clients_for("logistic"), loss="logistic", storage=storage, rounds=20
         )
         for part in phases(result)[:-1]:
-            assert part[-1].objective <= part[0].objective
+            assert part[-1].objective <= ROUNDING * part[0].objective
             assert 1 <= len(part) - 1 <= LAST_ROUND + 1
 
     @pytest.mark.parametrize("storage", STORAGES)

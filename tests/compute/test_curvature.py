@@ -9,6 +9,9 @@ from fedsparse.compute import open_clients
 from fedsparse.compute.curvature import from_triangle, triangle_index, triangle_size
 from fedsparse.compute.workers import Workers
 from fedsparse.engines import LocalEngine
+from fedsparse.engines.engine import Ask
+from fedsparse.engines.lens import Lens
+from fedsparse.problem.rows import Rows
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.stack_sizes import stack_bytes
 from tests import oracle
@@ -301,3 +304,44 @@ def test_a_client_asked_for_second_derivatives_of_softmax_refuses(kind, storage)
     request = fs.Slopes(x) if kind == "Slopes" else fs.Curvature(x, SUPPORT)
     with pytest.raises(fs.OptionError, match="softmax loss has no second derivative"):
         ask(request, federate(clients_for("softmax"), storage), "softmax")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+class TestDiagonalsThatAreKept:
+    """Whoever was asked before, and wherever: answers are those of a first request."""
+
+    ASKED = ([0, 1, 2, 3], [0, 1, 2, 3], [3, 1], [1, 3], [1, 3], [2], [0, 1, 2, 3])
+
+    def test_are_those_of_a_first_answer(self, loss, storage):
+        data = federate(clients_for(loss), storage)
+        opened = open_clients(data, LOSS_OBJECTS[loss], Workers(1))
+        for seed, which in enumerate(self.ASKED):
+            request = fs.Slopes(somewhere(seed))
+            again = request.answer(opened, np.array(which))
+            first = ask(request, data, loss, which=which)
+            assert again["objective"].tobytes() == first["objective"].tobytes()
+            for name in ("gradient", "diagonal"):
+                for one, other in zip(again[name].each(), first[name].each(), strict=True):
+                    assert one.tobytes() == other.tobytes()
+
+    def test_belong_to_the_rows_of_a_lens(self, loss, storage):
+        data = federate(clients_for(loss, rows=(12, 20, 15)), storage)
+        engine = LocalEngine(data, LOSS_OBJECTS[loss], 1)
+        folds = [Lens(engine.lens.loss, Rows().but_part(number, of=3)) for number in range(3)]
+        for seed in range(3):
+            asks = [Ask(lens, fs.Slopes(somewhere(seed))) for lens in folds]
+            fresh = LocalEngine(data, LOSS_OBJECTS[loss], 1)
+            for told, expected in zip(engine.exchange(asks), fresh.exchange(asks), strict=True):
+                assert told.total("diagonal").tobytes() == expected.total("diagonal").tobytes()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_diagonals_are_kept_only_where_they_are_short_beside_the_rows(storage):
+    """With a row each, they would be as long as the rows themselves."""
+    for rows, is_kept in (((1,) * 20, False), ((40, 50), True)):
+        data = federate(clients_for("squared", rows=rows), storage)
+        opened = open_clients(data, LOSS_OBJECTS["squared"], Workers(1))
+        everyone = np.arange(len(data))
+        first, second = (opened.slopes(somewhere(seed), everyone)[2] for seed in (1, 2))
+        assert (first is second) == is_kept

@@ -12,7 +12,11 @@ from fedsparse.compute.workers import Workers
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, coefficient_shape
+from fedsparse.problem.slopes import SQUARED
 from fedsparse.problem.sparsity import ColumnThreshold
+
+_KEPT_SHARE = 0.5
+"""Diagonals are kept up to this share of the memory that the rows take."""
 
 
 class Clients(ABC):
@@ -31,6 +35,7 @@ class Clients(ABC):
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
         self.workers = workers
         self._eigenvalues = np.full(len(data), np.nan)  # not worked out yet
+        self._diagonals: tuple[Int64Array, Stack] | None = None  # of whom, and what they are
 
     @abstractmethod
     def local_steps(
@@ -67,10 +72,13 @@ class Clients(ABC):
         """Work out the largest eigenvalue of ZᵀWZ/B of each client, W its row weights."""
 
     @abstractmethod
-    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+    def mean_slopes(
+        self, x: FloatArray, which: Int64Array, known: Stack | None
+    ) -> tuple[FloatArray, Stack, Stack]:
         """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian.
 
-        The ℓ2 term is left out of all three. For losses with one score a row.
+        The ℓ2 term is left out of all three. For losses with one score a row. Diagonals that are
+        known are neither worked out nor changed.
         """
 
     @abstractmethod
@@ -99,8 +107,24 @@ class Clients(ABC):
     def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""
         self.check_one_score()
-        losses, gradients, diagonals = self.mean_slopes(x, which)
+        known = self._known_diagonals(which)
+        losses, gradients, diagonals = self.mean_slopes(x, which, known)
+        if known is None:
+            self._keep_diagonals(which, diagonals)
         return losses + self.penalty(x), gradients, diagonals
+
+    def _known_diagonals(self, which: Int64Array) -> Stack | None:
+        if self._diagonals is None or not np.array_equal(self._diagonals[0], which):
+            return None
+        return self._diagonals[1]
+
+    def _keep_diagonals(self, which: Int64Array, diagonals: Stack) -> None:
+        """Of the squared loss, where they are the same at every x, and short beside the rows.
+
+        Many clients of a few rows each would take as much memory again as their rows.
+        """
+        if self.loss.code == SQUARED and diagonals.bytes <= _KEPT_SHARE * self.data.bytes:
+            self._diagonals = (which.copy(), diagonals)
 
     def check_one_score(self) -> None:
         """Refuse second derivatives of a loss that has several scores a row."""

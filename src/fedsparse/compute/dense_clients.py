@@ -138,17 +138,20 @@ class DenseClients(Clients):
         )
         return DenseStack(gradients.reshape(which.size, -1), self.shape)
 
-    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+    def mean_slopes(
+        self, x: FloatArray, which: Int64Array, known: Stack | None
+    ) -> tuple[FloatArray, Stack, Stack]:
         """Mean loss of each client at ``x``, its gradient and the diagonal of its Hessian."""
-        start, losses = by_class(x), np.empty(which.size)
-        gradients, diagonals = np.empty((2, which.size, x.size))
+        losses, gradients = np.empty(which.size), np.empty((which.size, x.size))
+        diagonals = np.empty((which.size if known is None else 0, x.size))
+        start = by_class(x)
         self.workers.run(
             lambda order: dense.slopes_at(
                 self._block, which, order, start, self.loss.code, losses, gradients, diagonals
             ),
             self.data.counts[which],
         )
-        return losses, DenseStack(gradients, self.shape), DenseStack(diagonals, self.shape)
+        return losses, DenseStack(gradients, self.shape), known or DenseStack(diagonals, self.shape)
 
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""

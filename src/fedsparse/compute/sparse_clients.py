@@ -100,12 +100,17 @@ class SparseClients(Clients):
         )
         return SparseStack(places, indices, values, self.shape)
 
-    def mean_slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
+    def mean_slopes(
+        self, x: FloatArray, which: Int64Array, known: Stack | None
+    ) -> tuple[FloatArray, Stack, Stack]:
         """Mean loss of each client at ``x``, gradient and diagonal on the client's columns."""
         start, support = _with_support(x)
-        places, indices = self._on_own_columns(which, 1)
-        losses = np.empty(which.size)
-        gradients, diagonals = np.empty((2, indices.size))
+        if isinstance(known, SparseStack):
+            places, indices = known.pointer, known.indices
+        else:
+            places, indices = self._on_own_columns(which, 1)
+        losses, gradients = np.empty(which.size), np.empty(indices.size)
+        diagonals = np.empty(indices.size if known is None else 0)
         self.workers.run(
             lambda order: csr.slopes_at(
                 self._block, which, order, start, support, self.loss.code, places, losses,
@@ -114,7 +119,7 @@ class SparseClients(Clients):
             self._entries[which],
         )  # fmt: skip
         on_columns = partial(SparseStack, places, indices, shape=self.shape)
-        return losses, on_columns(gradients), on_columns(diagonals)
+        return losses, on_columns(gradients), known or on_columns(diagonals)
 
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""

@@ -35,6 +35,11 @@ class Stack(ABC):
     def is_finite(self) -> bool:
         """Whether no vector holds NaN or infinity."""
 
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Memory of the vectors."""
+
 
 def flatten(x: FloatArray) -> FloatArray:
     """Coefficients of shape (d,) or (d, c) as a vector laid out class by class.
@@ -93,6 +98,11 @@ class DenseStack(Stack):
         """Whether no vector holds NaN or infinity."""
         return bool(np.isfinite(self.rows).all())
 
+    @property
+    def bytes(self) -> int:
+        """Memory of the vectors."""
+        return self.rows.nbytes
+
 
 @dataclass(frozen=True)
 class SparseStack(Stack):
@@ -147,6 +157,11 @@ class SparseStack(Stack):
     def is_finite(self) -> bool:
         """Whether no change holds NaN or infinity."""
         return bool(np.isfinite(self.values).all() and np.isfinite(self.factor))
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the changes."""
+        return self.pointer.nbytes + self.indices.nbytes + self.values.nbytes
 
     @property
     def _length(self) -> int:

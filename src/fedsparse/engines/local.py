@@ -216,16 +216,9 @@ def prepare_rows(data: FederatedData, lens: Lens, workers: Workers, few_holes: i
         holes = holes_of(data) if lens.rows.cuts and lens.scaling.fill is not None else None
         chosen = lens.scaling.scaled(chosen, few_holes, None if holes is None else holes[places])
     clients = open_clients(chosen, lens.loss, workers)
-    return PreparedRows(clients, places, chosen.masses, _bytes_of(chosen))
+    return PreparedRows(clients, places, chosen.masses, chosen.bytes)
 
 
 def _has_holes(data: FederatedData) -> bool:
     features = data.features
     return not isinstance(features, sparse.csr_array) and bool(np.isnan(features).any())
-
-
-def _bytes_of(data: FederatedData) -> int:
-    features = data.features
-    if isinstance(features, sparse.csr_array):
-        return int(features.data.nbytes + features.indices.nbytes + features.indptr.nbytes)
-    return int(features.nbytes)

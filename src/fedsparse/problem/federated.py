@@ -203,6 +203,14 @@ class FederatedData:
         """Whether the features are stored as CSR."""
         return sparse.issparse(self.features)
 
+    @property
+    def bytes(self) -> int:
+        """Memory of the features."""
+        features = self.features
+        if isinstance(features, sparse.csr_array):
+            return int(features.data.nbytes + features.indices.nbytes + features.indptr.nbytes)
+        return int(features.nbytes)
+
     def client(self, index: int) -> "FederatedData":
         """A view of one client, sharing memory with the whole.
 

@@ -94,14 +94,30 @@ def mean_derivatives(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Mean weighted loss at scores, one a row, and its first and second derivative by each."""
     count = scores.size
-    slopes, curvatures = np.empty((count, 1)), np.empty(count)
+    slopes, curvatures = np.empty(count), np.empty(count)
     total = 0.0
     for row in range(count):
-        slopes[row, 0] = scores[row]
-        total += loss_of_row(loss, slopes[row], targets, row)
-        curvatures[row] = curvature_of_row(loss, scores[row], targets, row) / count
-        to_slopes(loss, slopes[row], targets, row)
-    return total / count, slopes[:, 0] / count, curvatures
+        value, slope, curvature = derivatives_at(loss, scores[row], targets, row)
+        total += value
+        slopes[row] = slope / count
+        curvatures[row] = curvature / count
+    return total / count, slopes, curvatures
+
+
+@compiled
+def derivatives_at(
+    loss: int, score: float, targets: FloatArray, row: int
+) -> tuple[float, float, float]:
+    """One row's weighted loss at its one score, and its first and second derivative."""
+    target, weight = targets[row, 0], targets[row, 1]
+    if loss == SQUARED:
+        residual = score - target
+        return weight * residual * residual, 2.0 * weight * residual, 2.0 * weight
+    tail = math.exp(-abs(score))  # one exponential serves all three
+    upper = 1.0 / (1.0 + tail)
+    value = math.log1p(tail) + max(score, 0.0) - target * score
+    probability = upper if score >= 0.0 else tail * upper
+    return weight * value, weight * (probability - target), weight * tail * upper * upper
 
 
 @compiled

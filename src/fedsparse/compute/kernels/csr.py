@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.compiling import compiled, inlined
-from fedsparse.problem.slopes import curvature_of_row, loss_of_row, to_slopes
+from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_slopes
 
 
 class CsrBlock(NamedTuple):
@@ -272,9 +272,10 @@ def slopes_at(
 ) -> None:
     """Mean loss, its gradient and the diagonal of its Hessian of each listed client, in one pass.
 
-    For losses with one score a row. The latter two are on the client's own columns.
+    For losses with one score a row. The latter two are on the client's own columns. ``diagonals``
+    is empty where they are known already.
     """
-    slope = np.empty(1)
+    score = np.empty(1)
     for answer in order:
         client = clients[answer]
         own = columns_of(block, client)
@@ -287,30 +288,23 @@ def slopes_at(
         begin, end = block.pointer[client], block.pointer[client + 1]
         total = 0.0
         for row in range(begin, end):
-            scores_of_row(block, row, x, slope)
-            total += loss_of_row(loss, slope, block.targets, row)
-            curvature = curvature_of_row(loss, slope[0], block.targets, row) / (end - begin)
-            to_slopes(loss, slope, block.targets, row)
+            scores_of_row(block, row, x, score)
+            value, slope, curvature = derivatives_at(loss, score[0], block.targets, row)
+            total += value
             stored = slice(block.row_pointer[row], block.row_pointer[row + 1])
-            _add_with_squares(
-                block.values[stored], block.numbers[stored], slope[0] / (end - begin), curvature,
-                gradient, diagonal,
-            )  # fmt: skip
+            values, numbers = block.values[stored], block.numbers[stored]
+            _add(values, numbers, slope / (end - begin), gradient)
+            if diagonal.size > 0:
+                _add_squares(values, numbers, curvature / (end - begin), diagonal)
         losses[answer] = total / (end - begin)
 
 
 @inlined
-def _add_with_squares(
-    values: AnyArray,
-    numbers: UInt32Array,
-    slope: float,
-    curvature: float,
-    gradient: FloatArray,
-    diagonal: FloatArray,
+def _add_squares(
+    values: AnyArray, numbers: UInt32Array, curvature: float, diagonal: FloatArray
 ) -> None:
-    """Add one stored row, and its squares, times their factors to two vectors."""
+    """Add the squares of one stored row times its curvature."""
     for entry in range(numbers.size):
-        gradient[numbers[entry]] += slope * values[entry]
         diagonal[numbers[entry]] += curvature * values[entry] * values[entry]
 
 

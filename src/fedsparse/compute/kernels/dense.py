@@ -13,7 +13,7 @@ from fedsparse.compiling import compiled
 from fedsparse.compute.kernels import random
 from fedsparse.compute.kernels.plan import Plan, batch_key, batch_of, step_in_place
 from fedsparse.problem.select import cut
-from fedsparse.problem.slopes import curvature_of_row, loss_of_row, to_slopes
+from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_slopes
 
 
 class DenseBlock(NamedTuple):
@@ -322,14 +322,16 @@ def slopes_at(
 ) -> None:
     """Mean loss, its gradient and the diagonal of its Hessian of each listed client.
 
-    For losses with one score a row. Rows are read once, four at a time; where fewer are left, the
-    last one stands in for the others with derivatives of zero.
+    For losses with one score a row. Rows are read from memory once, four at a time; where fewer
+    are left, the last one stands in for the others with derivatives of zero. ``diagonals`` has no
+    rows where they are known already.
     """
     slopes, curvatures, four = np.empty((4, 1)), np.empty(4), np.empty(4, np.int64)
     for answer in order:
         rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
-        gradients[answer] = 0.0
-        diagonals[answer] = 0.0
+        gradient, diagonal = gradients[answer : answer + 1], diagonals[answer : answer + 1]
+        gradient[:] = 0.0
+        diagonal[:] = 0.0
         total = 0.0
         for first in range(0, rows.size, 4):
             last = min(first + 4, rows.size)
@@ -338,20 +340,23 @@ def slopes_at(
             curvatures[last - first :] = 0.0
             four[:] = rows[last - 1]
             for place in range(last - first):
-                row, own = rows[first + place], slopes[place]
+                row = rows[first + place]
                 four[place] = row
-                total += loss_of_row(loss, own, block.targets, row)
-                curvatures[place] = curvature_of_row(loss, own[0], block.targets, row) / rows.size
-                to_slopes(loss, own, block.targets, row)
-                own[0] /= rows.size
-            _add_four_rows(
-                block.features, four, slopes[:, 0], curvatures, gradients[answer], diagonals[answer]
-            )
+                value, slope, curvature = derivatives_at(loss, slopes[place, 0], block.targets, row)
+                total += value
+                slopes[place, 0] = slope / rows.size
+                curvatures[place] = curvature / rows.size
+            if diagonal.size > 0:
+                _add_with_squares(
+                    block.features, four, slopes[:, 0], curvatures, gradient[0], diagonal[0]
+                )
+            else:
+                add_rows(block.features, four, 0, 4, slopes, gradient)
         losses[answer] = total / rows.size
 
 
 @compiled
-def _add_four_rows(
+def _add_with_squares(
     features: AnyArray,
     rows: Int64Array,
     slopes: FloatArray,
