@@ -345,3 +345,28 @@ def test_diagonals_are_kept_only_where_they_are_short_beside_the_rows(storage):
         everyone = np.arange(len(data))
         first, second = (opened.slopes(somewhere(seed), everyone)[2] for seed in (1, 2))
         assert (first is second) == is_kept
+
+
+@pytest.mark.parametrize("is_covered", [True, False], ids=["covered", "not covered"])
+@pytest.mark.parametrize("density", [0.03, 1.0])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", ONE_SCORE)
+def test_hessians_of_many_rows(loss, storage, density, is_covered):
+    """In several blocks of rows; from pairs of stored values, and where these are too many."""
+    clients = clients_for(loss, rows=(1200, 7), width=70, density=density)
+    support = np.arange(3, 70)
+    x = 0.1 * np.random.default_rng(1).standard_normal(70)
+    if is_covered:
+        x[:3] = 0.0
+    answer = ask(fs.Curvature(x, support), federate(clients, storage), loss)
+    triangles = answer["hessian"].each()
+    for (Z, y), value, gradient, triangle in zip(
+        clients, answer["objective"], answer["gradient"].each(), triangles, strict=True
+    ):
+        expected = hessian(Z, x, loss)[3:, 3:]
+        assert value == pytest.approx(oracle.loss_value(Z, y, x, loss, 0.05), rel=1e-12)
+        slopes = oracle.gradient(Z, y, x, loss, 0.0)[3:]
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(
+            from_triangle(triangle, support.size), expected, rtol=1e-9, atol=1e-13
+        )

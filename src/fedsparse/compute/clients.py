@@ -86,8 +86,15 @@ class Clients(ABC):
         """z·x of every row of a client, for a vector x: one score a row, or that of one class."""
 
     @abstractmethod
-    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array | None]:
-        """A client's rows on those of some columns that it has, and which these are (None: all)."""
+    def mean_hessian(
+        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+    ) -> tuple[Int64Array | None, float, FloatArray, FloatArray]:
+        """Which of some columns a client has (None: all), and its derivatives by these at ``x``.
+
+        Its mean loss, the gradient on the columns and the Hessian, of which only the upper triangle
+        counts; the ℓ2 term is left out of all. For losses with one score a row. ``is_covered`` says
+        that ``x`` is zero on all other columns, so that rows on these are all that it takes.
+        """
 
     def targets_of(self, client: int) -> FloatArray:
         """Target and weight of every row of a client."""

@@ -1,7 +1,8 @@
 """Hessians on a set of features, from the clients' rows.
 
-There are few such rounds and each is mostly one matrix product a client, so NumPy does them. Every
-product runs on one thread, clients side by side: results do not depend on the number of threads.
+There are few such rounds and on dense rows each is mostly matrix products, so NumPy does them.
+Every product runs on one thread, clients side by side: results do not depend on the number of
+threads.
 """
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.clients import Clients
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
-from fedsparse.problem.slopes import mean_derivatives
 from fedsparse.threads import one_thread
 
 Vector = tuple[Int64Array | None, FloatArray]
@@ -40,22 +40,18 @@ def hessians(
     gradients: list[Vector] = [(None, np.empty(0))] * which.size
     triangles = list(gradients)
     size = support.size
-    # Rows on the support are all that it takes where x is zero elsewhere.
+
     is_covered = bool(np.isin(np.flatnonzero(x), support, assume_unique=True).all())
 
     def work(order: Int64Array) -> None:
         for place in order:
             client = int(which[place])
-            rows, held = clients.rows_on(support, client)
-            places = np.arange(size) if held is None else held
-            scores = rows @ x[support[places]] if is_covered else clients.scores(x, client)
-            losses[place], slopes, curvatures = mean_derivatives(
-                clients.loss.code, scores, clients.targets_of(client)
+            held, losses[place], gradient, product = clients.mean_hessian(
+                x, support, client, is_covered=is_covered
             )
-            rows_by_curvature = rows * np.sqrt(curvatures)[:, None]
-            product = rows_by_curvature.T @ rows_by_curvature  # symmetric, so half of the work
+            places = np.arange(size) if held is None else held
             is_upper = places[:, None] <= places
-            gradients[place] = (held, rows.T @ slopes)
+            gradients[place] = (held, gradient)
             pairs = None
             if held is not None:
                 pairs = triangle_index(held[:, None], held, size)[is_upper]

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
+from fedsparse.compute.block_sums import BlockSums, rows_in_block
 from fedsparse.compute.clients import Clients, by_class
 from fedsparse.compute.derived_blocks import DerivedBlocks
 from fedsparse.compute.kernels import columns, dense, gram, spectrum
@@ -197,11 +198,41 @@ class DenseClients(Clients):
         dense.scores_of_rows(self._block.features, rows, 0, rows.size, x[None, :], scores)
         return scores[:, 0]
 
-    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, None]:
-        """A client's rows on some columns; it has them all."""
+    def mean_hessian(
+        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+    ) -> tuple[None, float, FloatArray, FloatArray]:
+        """A client's derivatives by some columns; it has them all.
+
+        Block by block, so that rows are still in cache for the product.
+        """
         own = slice(self.data.pointer[client], self.data.pointer[client + 1])
-        rows = np.take(self._block.features[own], columns, axis=1)
-        return rows.astype(np.float64, copy=False), None
+        scores = None if is_covered else self.scores(x, client)
+        step = rows_in_block(columns.size)
+        parts = (
+            self._block_sums(x, columns, slice(first, min(first + step, own.stop)), own, scores)
+            for first in range(own.start, own.stop, step)
+        )
+        sums = next(parts)
+        for part in parts:
+            sums.add(part)
+        return None, sums.loss, sums.gradient, sums.hessian
+
+    def _block_sums(
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        block: slice,
+        own: slice,
+        scores: FloatArray | None,
+    ) -> BlockSums:
+        """Derivatives over some of a client's rows; scores by the columns unless they are given."""
+        rows = np.take(self._block.features[block], columns, axis=1).astype(np.float64, copy=False)
+        if scores is None:
+            at_rows = rows @ x[columns]
+        else:
+            at_rows = scores[block.start - own.start : block.stop - own.start]
+        share = rows.shape[0] / (own.stop - own.start)
+        return BlockSums.of(self.loss.code, rows, at_rows, self.targets[block], share)
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
         storage = self._columns.of(clients)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
+from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.clients import Clients, by_class
 from fedsparse.compute.kernels import csr, csr_steps, spectrum
 from fedsparse.compute.kernels.csr import CsrBlock
@@ -19,6 +20,7 @@ from fedsparse.problem.losses import Loss
 from fedsparse.problem.select import nonzero_positions
 from fedsparse.problem.sparsity import ColumnThreshold
 
+_FROM_COLUMNS = np.empty(0)
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
@@ -152,9 +154,24 @@ class SparseClients(Clients):
         """z·x of every row of a client."""
         return csr.scores_at(self._block, client, *_with_support(x))
 
-    def rows_on(self, columns: Int64Array, client: int) -> tuple[FloatArray, Int64Array]:
-        """A client's rows on those of some columns that it has, and which these are."""
-        return csr.rows_on(self._block, client, columns)
+    def mean_hessian(
+        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+    ) -> tuple[Int64Array, float, FloatArray, FloatArray]:
+        """Which of some columns a client has, and its derivatives by these.
+
+        From pairs of stored values, or where these are many from rows written out.
+        """
+        scores = _FROM_COLUMNS if is_covered else self.scores(x, client)
+        on_columns, loss = x[columns], self.loss.code
+        held, value, gradient, hessian = csr.mean_hessian(
+            self._block, client, columns, on_columns, scores, loss
+        )
+        if hessian.size:
+            return held, value, gradient, hessian
+        held, rows = csr.rows_on(self._block, client, columns)
+        scores = rows @ on_columns[held] if is_covered else scores
+        sums = BlockSums.of(loss, rows, scores, self.targets_of(client))
+        return held, sums.loss, sums.gradient, sums.hessian
 
     def _room_for(
         self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray

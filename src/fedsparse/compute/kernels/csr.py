@@ -14,6 +14,12 @@ from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt3
 from fedsparse.compiling import compiled, inlined
 from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_slopes
 
+_PAIR = 64
+"""What adding a product of two stored values costs, in steps of a product of dense matrices."""
+
+_FEW_PAIRS = 2_000
+"""Added up before a product of dense matrices has begun."""
+
 
 class CsrBlock(NamedTuple):
     """All clients' rows, as the compiled loops read them.
@@ -322,8 +328,25 @@ def scores_at(block: CsrBlock, client: int, start: FloatArray, support: Int64Arr
 
 
 @compiled
-def rows_on(block: CsrBlock, client: int, columns: Int64Array) -> tuple[FloatArray, Int64Array]:
-    """A client's rows on those of the columns that it has, dense, and which these are."""
+def rows_on(block: CsrBlock, client: int, columns: Int64Array) -> tuple[Int64Array, FloatArray]:
+    """Which of the columns a client has, and its rows on these, dense."""
+    place_of, held = _places(block, client, columns)
+    begin = block.pointer[client]
+    rows = np.zeros((block.pointer[client + 1] - begin, held.size))
+    for row in range(rows.shape[0]):
+        for entry in range(block.row_pointer[begin + row], block.row_pointer[begin + row + 1]):
+            place = place_of[block.numbers[entry]]
+            if place >= 0:
+                rows[row, place] += block.values[entry]
+    return held, rows
+
+
+@compiled
+def _places(block: CsrBlock, client: int, columns: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Place of each of a client's columns among those listed that it has, and which these are.
+
+    The place of a column that is not listed is −1.
+    """
     own = columns_of(block, client)
     place_of, held = np.full(own.size, -1), np.empty(columns.size, np.int64)
     found = 0
@@ -333,14 +356,64 @@ def rows_on(block: CsrBlock, client: int, columns: Int64Array) -> tuple[FloatArr
             place_of[number] = found
             held[found] = position
             found += 1
+    return place_of, held[:found]
+
+
+@compiled
+def mean_hessian(
+    block: CsrBlock,
+    client: int,
+    columns: Int64Array,
+    x: FloatArray,
+    scores: FloatArray,
+    loss: int,
+) -> tuple[Int64Array, float, FloatArray, FloatArray]:
+    """Which of the columns a client has; its mean loss, and gradient and Hessian on these.
+
+    From pairs of stored values. Columns of a row are in order, so pairs lie in the upper triangle.
+    Where there are so many pairs that a product of rows written out is quicker, nothing is worked
+    out and the Hessian is empty.
+
+    ``x`` holds the coefficients on the columns; rows' scores come from them if ``scores`` is empty.
+    """
+    place_of, held = _places(block, client, columns)
+    width, count = held.size, block.pointer[client + 1] - block.pointer[client]
+    if _count_pairs(block, client, place_of) > max(count * width * width / _PAIR, _FEW_PAIRS):
+        return held, 0.0, np.empty(0), np.empty((0, 0))
+    gradient, hessian = np.zeros(width), np.zeros((width, width))
+    places, values = np.empty(width, np.int64), np.empty(width)
     begin = block.pointer[client]
-    rows = np.zeros((block.pointer[client + 1] - begin, found))
-    for row in range(rows.shape[0]):
-        for entry in range(block.row_pointer[begin + row], block.row_pointer[begin + row + 1]):
+    total = 0.0
+    for row in range(begin, begin + count):
+        score, found = 0.0, 0
+        for entry in range(block.row_pointer[row], block.row_pointer[row + 1]):
             place = place_of[block.numbers[entry]]
             if place >= 0:
-                rows[row, place] += block.values[entry]
-    return rows, held[:found]
+                places[found], values[found] = place, block.values[entry]
+                score += values[found] * x[held[place]]
+                found += 1
+        if scores.size > 0:
+            score = scores[row - begin]
+        value, slope, curvature = derivatives_at(loss, score, block.targets, row)
+        total += value
+        for first in range(found):
+            gradient[places[first]] += slope / count * values[first]
+            factor = curvature / count * values[first]
+            for second in range(first, found):
+                hessian[places[first], places[second]] += factor * values[second]
+    return held, total / count, gradient, hessian
+
+
+@compiled
+def _count_pairs(block: CsrBlock, client: int, place_of: Int64Array) -> int:
+    """Pairs of stored values in the same row, both in columns that have a place."""
+    pairs = 0
+    for row in range(block.pointer[client], block.pointer[client + 1]):
+        found = 0
+        for entry in range(block.row_pointer[row], block.row_pointer[row + 1]):
+            found += place_of[block.numbers[entry]] >= 0
+        pairs += found * (found + 1) // 2
+    return pairs
 
 
 @compiled

@@ -1,0 +1,73 @@
+"""Loss, gradient and Hessian on some columns, from blocks of rows written out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray
+from fedsparse.problem.slopes import mean_derivatives
+
+_BLOCK = 1 << 15
+"""Float64 values of a block of rows: a quarter of a MiB, which second-level caches hold."""
+
+
+def rows_in_block(columns: int) -> int:
+    """How many rows to take at a time: so few that they stay in cache, if they have few columns.
+
+    At least as many as columns, since every block adds a matrix of their size to the Hessian.
+
+    Examples
+    --------
+    >>> rows_in_block(64), rows_in_block(1000)
+    (512, 1000)
+    """
+    return max(_BLOCK // max(columns, 1), columns)
+
+
+@dataclass
+class BlockSums:
+    """Sums over some of a client's rows, each row counting its share.
+
+    Examples
+    --------
+    >>> sums = BlockSums.of(0, np.array([[3.0]]), np.array([1.0]), np.array([[0.0, 1.0]]))
+    >>> sums.loss, sums.gradient, sums.hessian
+    (1.0, array([6.]), array([[18.]]))
+    """
+
+    loss: float
+    gradient: FloatArray
+    hessian: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        loss: int,
+        rows: FloatArray,
+        scores: FloatArray,
+        targets: FloatArray,
+        share: float = 1.0,
+    ) -> "BlockSums":
+        """Sums over a block.
+
+        Parameters
+        ----------
+        loss
+            Code of the loss.
+        rows
+            On the columns. They are written over.
+        scores, targets
+            One score, and target and weight, a row.
+        share
+            What the mean over these rows counts.
+        """
+        value, slopes, curvatures = mean_derivatives(loss, scores, targets)
+        gradient = share * (slopes @ rows)
+        rows *= np.sqrt(share * curvatures)[:, None]
+        return cls(share * value, gradient, rows.T @ rows)  # symmetric, so half of the work
+
+    def add(self, other: "BlockSums") -> None:
+        """Add those of another block."""
+        self.loss += other.loss
+        self.gradient += other.gradient
+        self.hessian += other.hessian
