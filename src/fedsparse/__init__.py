@@ -32,7 +32,14 @@ from fedsparse.errors import (
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Logistic, Softmax, SquaredError
 from fedsparse.problem.rows import Rows
-from fedsparse.problem.sparsity import LowRank, TopK, TopKGroups, TopKPerClass, hard_threshold
+from fedsparse.problem.sparsity import (
+    LowRank,
+    TopK,
+    TopKGroups,
+    TopKPerClass,
+    TopKRows,
+    hard_threshold,
+)
 from fedsparse.requests import (
     Answers,
     ColumnSquares,
@@ -98,6 +105,7 @@ __all__ = [
     "TopK",
     "TopKGroups",
     "TopKPerClass",
+    "TopKRows",
     "__version__",
     "converse",
     "datasets",

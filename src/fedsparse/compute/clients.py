@@ -9,7 +9,6 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.kernels.plan import Plan
 from fedsparse.compute.stacks import Stack, squared_norm
 from fedsparse.compute.workers import Workers
-from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, coefficient_shape
 from fedsparse.problem.slopes import SQUARED
@@ -82,6 +81,12 @@ class Clients(ABC):
         """
 
     @abstractmethod
+    def mean_class_slopes(
+        self, x: FloatArray, which: Int64Array
+    ) -> tuple[FloatArray, Stack, Stack]:
+        """The same for a matrix x: diagonals are second derivatives by each entry."""
+
+    @abstractmethod
     def scores(self, x: FloatArray, client: int) -> FloatArray:
         """z·x of every row of a client, for a vector x: one score a row, or that of one class."""
 
@@ -113,7 +118,9 @@ class Clients(ABC):
 
     def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""
-        self.check_one_score()
+        if x.ndim > 1:
+            losses, gradients, diagonals = self.mean_class_slopes(x, which)
+            return losses + self.penalty(x), gradients, diagonals
         known = self._known_diagonals(which)
         losses, gradients, diagonals = self.mean_slopes(x, which, known)
         if known is None:
@@ -132,13 +139,6 @@ class Clients(ABC):
         """
         if self.loss.code == SQUARED and diagonals.bytes <= _KEPT_SHARE * self.data.bytes:
             self._diagonals = (which.copy(), diagonals)
-
-    def check_one_score(self) -> None:
-        """Refuse second derivatives of a loss that has several scores a row."""
-        if len(self.shape) > 1:
-            raise OptionError(
-                f"the {self.loss.name} loss has no second derivative by a single score"
-            )
 
     def penalty(self, x: FloatArray) -> float:
         """The ℓ2 term of f_i(x), the same for all clients."""

@@ -154,6 +154,22 @@ class DenseClients(Clients):
         )
         return losses, DenseStack(gradients, self.shape), known or DenseStack(diagonals, self.shape)
 
+    def mean_class_slopes(
+        self, x: FloatArray, which: Int64Array
+    ) -> tuple[FloatArray, Stack, Stack]:
+        """The same for a matrix x, each class by itself."""
+        start, losses = by_class(x), np.empty(which.size)
+        gradients, diagonals = np.empty((2, which.size, *start.shape))
+        self.workers.run(
+            lambda order: dense.class_slopes_at(
+                self._block, which, order, start, self.loss.code, losses, gradients, diagonals
+            ),
+            self.data.counts[which],
+        )
+        both = (own.reshape(which.size, -1) for own in (gradients, diagonals))
+        first, second = (DenseStack(rows, self.shape) for rows in both)
+        return losses, first, second
+
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = slice(self.data.pointer[client], self.data.pointer[client + 1])

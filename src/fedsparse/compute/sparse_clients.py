@@ -123,6 +123,24 @@ class SparseClients(Clients):
         on_columns = partial(SparseStack, places, indices, shape=self.shape)
         return losses, on_columns(gradients), known or on_columns(diagonals)
 
+    def mean_class_slopes(
+        self, x: FloatArray, which: Int64Array
+    ) -> tuple[FloatArray, Stack, Stack]:
+        """The same for a matrix x, each class by itself."""
+        start, support = _with_support(x)
+        places, indices = self._on_own_columns(which, start.shape[0])
+        losses = np.empty(which.size)
+        gradients, diagonals = np.empty((2, indices.size))
+        self.workers.run(
+            lambda order: csr.class_slopes_at(
+                self._block, which, order, start, support, self.loss.code, places, losses,
+                gradients, diagonals,
+            ),
+            self._entries[which],
+        )  # fmt: skip
+        on_columns = partial(SparseStack, places, indices, shape=self.shape)
+        return losses, on_columns(gradients), on_columns(diagonals)
+
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
         own = csr.columns_of(self._block, client)

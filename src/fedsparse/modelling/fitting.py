@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from fedsparse.algorithms import EDSL, Algorithm, FedIterHT, FedSplice
+from fedsparse.algorithms import EDSL, Algorithm, FedSplice
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_not_negative
 from fedsparse.engines.conversation import Conversation
@@ -21,7 +21,7 @@ from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
-from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass
+from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
 from fedsparse.requests import ColumnSquares, ColumnSums
 
 OnModel = Callable[[str], None]
@@ -56,8 +56,9 @@ class FitOptions:
     loss
         With its ℓ2 weight.
     algorithm
-        None: `FedSplice`, or for softmax `FedIterHT` with the adaptive server step. The sparsity
-        of an algorithm that has one is replaced by the one asked for.
+        None: `FedSplice`. The sparsity of an algorithm that has one is replaced by the one asked
+        for. With several classes a feature is in or out for all of them, unless the algorithm comes
+        with a `TopKPerClass`.
     keep
         Features that are always kept; they count towards τ.
     standardize, intercept
@@ -138,9 +139,7 @@ class FitOptions:
     @property
     def splices(self) -> bool:
         """Whether models are found by `FedSplice`, which can start from a smaller one."""
-        if self.algorithm is None:
-            return not isinstance(self.loss, Softmax)
-        return isinstance(self.algorithm, FedSplice)
+        return self.algorithm is None or isinstance(self.algorithm, FedSplice)
 
 
 def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss:
@@ -326,8 +325,6 @@ def check_fit(options: FitOptions, width: int) -> None:
         raise OptionError(f"algorithm must be an object such as FedIterHT(20), not {algorithm!r}")
     if isinstance(algorithm, EDSL):
         raise OptionError("EDSL cannot keep an intercept; use FedSplice or FedIterHT")
-    if isinstance(algorithm, FedSplice) and isinstance(options.loss, Softmax):
-        raise OptionError("FedSplice takes two classes at most; leave the algorithm out for more")
 
 
 def fit_model(
@@ -339,7 +336,7 @@ def fit_model(
     evaluate_every: int = 1,
     on_round: OnRound | None = None,
 ) -> Conversation[Fitted]:
-    """Fit a model of at most τ features, per class for softmax.
+    """Fit a model of at most τ features.
 
     Parameters
     ----------
@@ -408,16 +405,17 @@ def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm
             f"{len(set(options.keep))} features are to be kept, more than the sparsity of "
             f"{sparsity}; raise it"
         )
-    kind = TopKPerClass if isinstance(options.loss, Softmax) else TopK
-    constraint = kind(sparsity + len(intercept), keep=(*options.keep, *intercept))
+    constraint = _constraint(options)(sparsity + len(intercept), keep=(*options.keep, *intercept))
     if options.algorithm is None:
-        return _default_algorithm(constraint, options)
+        return FedSplice(constraint, tolerance=options.tolerance, weights="samples")
     if "sparsity" not in {option.name for option in fields(options.algorithm)}:
         return options.algorithm
     return replace(options.algorithm, sparsity=constraint)  # type: ignore[call-arg]
 
 
-def _default_algorithm(constraint: Sparsity, options: FitOptions) -> Algorithm:
-    if isinstance(constraint, TopK):
-        return FedSplice(constraint, tolerance=options.tolerance, weights="samples")
-    return FedIterHT(constraint, server_step="adaptive", weights="samples")
+def _constraint(options: FitOptions) -> type[TopK | TopKPerClass | TopKRows]:
+    """What τ counts: entries of a vector, features of all classes, or of each."""
+    if not isinstance(options.loss, Softmax):
+        return TopK
+    by_class = isinstance(getattr(options.algorithm, "sparsity", None), TopKPerClass)
+    return TopKPerClass if by_class else TopKRows

@@ -19,7 +19,7 @@ from fedsparse.modelling.methods import (
     titled,
 )
 from fedsparse.modelling.settings import Settings, Shown, as_option
-from fedsparse.problem.losses import Loss, Softmax
+from fedsparse.problem.losses import Loss
 from fedsparse.tables.agreeing import MINIMUM_ROWS
 from fedsparse.tables.cells import Task
 from fedsparse.tables.encoding import Impute
@@ -206,13 +206,10 @@ class FitSpecification(TableSpecification):
         >>> told["missing values"]
         'filled with the mean of all sites'
         """
-        is_multiclass = isinstance(loss, Softmax)
-        default = "FedIter-HT, adaptive server step" if is_multiclass else "FedSplice"
-        each = " for each class" if is_multiclass else ""
         how = {"cv": "by cross-validation", "ebic": "by EBIC"}.get(str(self.sparsity), "given")
         told = {
-            "method": default if self.method is None else titled(self.method),
-            "number of features": f"{sparsity}{each}, {how}",
+            "method": "FedSplice" if self.method is None else titled(self.method),
+            "number of features": f"{sparsity}, {how}",
             "loss": loss.name,
             "ℓ2 weight": f"{loss.l2:.6g}",
             "standardized": "yes" if self.standardize else "no",

@@ -35,6 +35,9 @@ class Loss(ABC):
     curvature: ClassVar[float]
     """Largest second derivative of the loss with respect to a row's scores."""
 
+    is_quadratic: ClassVar[bool] = False
+    """Whether second derivatives are the same at every x."""
+
     def __post_init__(self) -> None:
         check_not_negative("l2", self.l2)
 
@@ -121,6 +124,7 @@ class SquaredError(Loss):
 
     name: ClassVar[str] = "squared"
     code: ClassVar[int] = slopes.SQUARED
+    is_quadratic: ClassVar[bool] = True
     curvature: ClassVar[float] = 2.0
 
     def encode(self, data: FederatedData) -> EncodedTargets:

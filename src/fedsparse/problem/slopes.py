@@ -121,6 +121,36 @@ def derivatives_at(
 
 
 @compiled
+def to_class_slopes(
+    loss: int, scores: FloatArray, targets: FloatArray, row: int, curvatures: FloatArray
+) -> float:
+    """Replace one row's scores by slopes as `to_slopes` does, and give its weighted loss.
+
+    ``curvatures`` becomes the second derivative by each score alone: p (1 − p) for softmax.
+    """
+    value = loss_of_row(loss, scores, targets, row)
+    if loss == SOFTMAX:
+        curvatures[:] = scores
+        _to_probabilities(curvatures)
+        for label in range(scores.size):
+            curvatures[label] *= targets[row, 1] * (1.0 - curvatures[label])
+    else:
+        for label in range(scores.size):
+            curvatures[label] = curvature_of_row(loss, scores[label], targets, row)
+    to_slopes(loss, scores, targets, row)
+    return value
+
+
+@compiled
+def class_probabilities(scores: FloatArray) -> FloatArray:
+    """Probabilities of the classes, row by row."""
+    probabilities = scores.copy()
+    for row in range(scores.shape[0]):
+        _to_probabilities(probabilities[row])
+    return probabilities
+
+
+@compiled
 def row_derivatives(
     loss: int, scores: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -131,14 +161,7 @@ def row_derivatives(
     losses = np.empty(scores.shape[0])
     slopes, curvatures = scores.copy(), np.empty_like(scores)
     for row in range(scores.shape[0]):
-        losses[row] = loss_of_row(loss, scores[row], targets, row)
-        to_slopes(loss, slopes[row], targets, row)
-        for label in range(scores.shape[1]):
-            if loss == SOFTMAX:  # p (1 − p), and a slope is p or p − 1
-                share = abs(slopes[row, label]) / targets[row, 1]
-                curvatures[row, label] = targets[row, 1] * share * (1.0 - share)
-            else:
-                curvatures[row, label] = curvature_of_row(loss, scores[row, label], targets, row)
+        losses[row] = to_class_slopes(loss, slopes[row], targets, row, curvatures[row])
     return losses, slopes, curvatures
 
 

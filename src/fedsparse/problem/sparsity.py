@@ -134,6 +134,41 @@ class TopKPerClass(Sparsity):
 
 
 @dataclass(frozen=True)
+class TopKRows(Sparsity):
+    """Keep τ features for all classes together: the τ rows of a (d, c) matrix of largest ℓ2 norm.
+
+    Parameters are those of `TopK`; τ counts features, each of them in or out for every class.
+
+    Examples
+    --------
+    >>> TopKRows(1).project(np.array([[1.0, 5.0], [-2.0, 4.0]]))
+    array([[1., 5.],
+           [0., 0.]])
+    """
+
+    sparsity: int
+    keep: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        check_count("sparsity", self.sparsity)
+
+    def project(self, x: FloatArray) -> FloatArray:
+        """Keep exactly min(τ, d) rows; a tie goes to the lower index."""
+        always = _kept_features(self.keep, x.shape[0])
+        norms = _group_norms(x, np.arange(x.shape[0]))
+        kept = _project_rest(norms, always, self.sparsity, always.size) != 0
+        result = np.zeros_like(x)
+        result[kept] = x[kept]
+        return result
+
+    def column_threshold(self, shape: tuple[int, ...]) -> ColumnThreshold | None:
+        """The same, for vectors."""
+        if len(shape) > 1:
+            return None
+        return _column_threshold(self.sparsity, self.keep, shape[0])
+
+
+@dataclass(frozen=True)
 class TopKGroups(Sparsity):
     """Keep the τ groups of features with the largest ℓ2 norm.
 
@@ -175,22 +210,12 @@ class TopKGroups(Sparsity):
             raise OptionError(
                 f"groups names {self._members.size} features, the data have {x.shape[0]}"
             )
-        kept = _project_rest(self._norms(x), self._always, self.sparsity, self._always.size) != 0
+        norms = _group_norms(x, self._members)
+        kept = _project_rest(norms, self._always, self.sparsity, self._always.size) != 0
         result = np.zeros_like(x)
         survivors = kept[self._members]
         result[survivors] = x[survivors]
         return result
-
-    def _norms(self, x: FloatArray) -> FloatArray:
-        """ℓ2 norm of each group, scaled by powers of two so that no square leaves the range."""
-        rows = x.reshape(x.shape[0], -1)
-        largest = np.zeros(int(self._members.max()) + 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.maximum.at(largest, self._members, np.abs(rows).max(axis=1))
-            exponents = np.frexp(largest)[1]
-            scaled = np.ldexp(rows, -exponents[self._members][:, None])
-            energy = np.bincount(self._members, weights=np.square(scaled).sum(axis=1))
-            return np.ldexp(np.sqrt(energy), exponents)
 
 
 @dataclass(frozen=True)
@@ -242,6 +267,18 @@ def as_sparsity(sparsity: int | Sparsity, shape: tuple[int, ...]) -> Sparsity:
     if isinstance(sparsity, Sparsity):
         return sparsity
     return TopK(sparsity) if len(shape) == 1 else TopKPerClass(sparsity)
+
+
+def _group_norms(x: FloatArray, members: Int64Array) -> FloatArray:
+    """ℓ2 norm of each group of rows, scaled by powers of two so that no square leaves the range."""
+    rows = x.reshape(x.shape[0], -1)
+    largest = np.zeros(int(members.max()) + 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.maximum.at(largest, members, np.abs(rows).max(axis=1))
+        exponents = np.frexp(largest)[1]
+        scaled = np.ldexp(rows, -exponents[members][:, None])
+        energy = np.bincount(members, weights=np.square(scaled).sum(axis=1))
+        return np.ldexp(np.sqrt(energy), exponents)
 
 
 def _kept_features(keep: Sequence[int], width: int) -> Int64Array:

@@ -2,7 +2,14 @@
 
 from fedsparse.requests.answers import Answers
 from fedsparse.requests.column_sums import ColumnSquares, ColumnSums
-from fedsparse.requests.derivatives import Curvature, Evaluate, Gradient, Slopes
+from fedsparse.requests.derivatives import (
+    ClassCurvature,
+    Curvature,
+    Evaluate,
+    Gradient,
+    SharedCurvature,
+    Slopes,
+)
 from fedsparse.requests.judged import Judge, NoBetterThanNull
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
@@ -11,6 +18,7 @@ from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
 
 __all__ = [
     "Answers",
+    "ClassCurvature",
     "ColumnSquares",
     "ColumnSums",
     "Curvature",
@@ -22,6 +30,7 @@ __all__ = [
     "NoBetterThanNull",
     "Request",
     "Shapes",
+    "SharedCurvature",
     "ShiftedLasso",
     "Slopes",
     "Smoothness",

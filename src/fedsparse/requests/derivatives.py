@@ -1,13 +1,15 @@
 """Values and derivatives of f_i: the objective, gradients, diagonals and Hessians on a support."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
+from fedsparse.compute.class_curvature import class_curvature, joint_curvature, shared_curvature
 from fedsparse.compute.curvature import hessians, triangle_size
+from fedsparse.compute.stacks import Stack
 from fedsparse.requests.request import Fields, Request, Shapes
 
 
@@ -66,28 +68,47 @@ class Slopes(Request):
     """Ask for f_i(x), ∇f_i(x) and the diagonal of ∇²f_i(x), the ℓ2 term left out of the latter two.
 
     Of everyone: what a server decides by sums of derivatives needs all of them.
+
+    Parameters
+    ----------
+    x
+        Where.
+    support
+        Entries of x on which all of ∇²f_i(x) is told beside, as by `Curvature`; none by default.
     """
 
     of_everyone: ClassVar[bool] = True
 
     x: FloatArray
+    support: Int64Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def vectors(self) -> tuple[FloatArray, ...]:
-        """x."""
-        return (self.x,)
+        """x, and the support as a vector of ones."""
+        return (self.x, _members(self.support, self.x.size))[: 1 + bool(self.support.size)]
 
     def telling_objective(self) -> "Slopes":
         """They do."""
         return self
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
-        """A number and two vectors like x."""
-        return {"objective": None, "gradient": shape, "diagonal": shape}
+        """A number, two vectors like x and the upper triangle of a matrix on the support."""
+        told: dict[str, tuple[int, ...] | None]
+        told = {"objective": None, "gradient": shape, "diagonal": shape}
+        if self.support.size:
+            told["hessian"] = (triangle_size(self.support.size),)
+        return told
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
-        """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns."""
+        """``objective``, ``gradient`` and ``diagonal`` of each client, as sparse as its columns.
+
+        And its ``hessian`` if there is a support.
+        """
         objectives, gradients, diagonals = clients.slopes(self.x, which)
-        return {"objective": objectives, "gradient": gradients, "diagonal": diagonals}
+        told: dict[str, Stack | FloatArray]
+        told = {"objective": objectives, "gradient": gradients, "diagonal": diagonals}
+        if self.support.size:
+            told["hessian"] = _exact(clients, self.x, self.support, which)[2]
+        return told
 
 
 @dataclass(frozen=True)
@@ -99,7 +120,7 @@ class Curvature(Request):
     x
         Where.
     support
-        Features, in increasing order.
+        Entries of x in increasing order, those of a matrix numbered class · d + feature.
     """
 
     of_everyone: ClassVar[bool] = True
@@ -109,9 +130,7 @@ class Curvature(Request):
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, and the support as a vector of ones."""
-        members = np.zeros(self.x.size)
-        members[self.support] = 1.0
-        return (self.x, members)
+        return (self.x, _members(self.support, self.x.size))
 
     def telling_objective(self) -> "Curvature":
         """It does."""
@@ -124,5 +143,57 @@ class Curvature(Request):
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``hessian`` (its upper triangle) of each client."""
-        objectives, gradients, triangles = hessians(clients, self.x, self.support, which)
+        objectives, gradients, triangles = _exact(clients, self.x, self.support, which)
         return {"objective": objectives, "gradient": gradients, "hessian": triangles}
+
+
+@dataclass(frozen=True)
+class ClassCurvature(Curvature):
+    """Ask for f_i(x), ∇f_i(x) on entries of a matrix x, and a matrix that bends f by each class.
+
+    See `fedsparse.compute.class_curvature`. Parameters are those of `Curvature`.
+    """
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A number, a vector and an upper triangle for each class, one by one."""
+        counts = np.bincount(self.support // shape[0], minlength=shape[1])
+        total = sum(triangle_size(int(count)) for count in counts)
+        return {"objective": None, "gradient": (self.support.size,), "hessian": (total,)}
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``objective``, ``gradient`` and ``hessian`` of each client."""
+        told = class_curvature(clients, self.x, self.support, which)
+        return dict(zip(("objective", "gradient", "hessian"), told, strict=True))
+
+
+@dataclass(frozen=True)
+class SharedCurvature(Curvature):
+    """Ask for f_i(x), ∇f_i(x) on features of a matrix x, and one matrix that bends f by them.
+
+    See `fedsparse.compute.class_curvature`; the support lists features, in increasing order.
+    """
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """A number, a vector over all classes and the upper triangle of a matrix of features."""
+        size = self.support.size
+        return {
+            "objective": None, "gradient": (size * shape[1],), "hessian": (triangle_size(size),)
+        }  # fmt: skip
+
+    def answer(self, clients: Clients, which: Int64Array) -> Fields:
+        """``objective``, ``gradient`` and ``hessian`` of each client."""
+        told = shared_curvature(clients, self.x, self.support, which)
+        return dict(zip(("objective", "gradient", "hessian"), told, strict=True))
+
+
+def _exact(
+    clients: Clients, x: FloatArray, support: Int64Array, which: Int64Array
+) -> tuple[FloatArray, Stack, Stack]:
+    work = hessians if x.ndim == 1 else joint_curvature
+    return work(clients, x, support, which)
+
+
+def _members(support: Int64Array, size: int) -> FloatArray:
+    members = np.zeros(size)
+    members[support] = 1.0
+    return members

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.compiling import compiled, inlined
-from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_slopes
+from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_class_slopes, to_slopes
 
 _PAIR = 64
 """What adding a product of two stored values costs, in steps of a product of dense matrices."""
@@ -312,6 +312,45 @@ def _add_squares(
     """Add the squares of one stored row times its curvature."""
     for entry in range(numbers.size):
         diagonal[numbers[entry]] += curvature * values[entry] * values[entry]
+
+
+@compiled
+def class_slopes_at(
+    block: CsrBlock,
+    clients: Int64Array,
+    order: Int64Array,
+    start: FloatArray,
+    support: Int64Array,
+    loss: int,
+    places: Int64Array,
+    losses: FloatArray,
+    gradients: FloatArray,
+    diagonals: FloatArray,
+) -> None:
+    """`slopes_at` for several classes; the latter two are laid out class by class."""
+    labels = start.shape[0]
+    slopes, curvatures = np.empty(labels), np.empty(labels)
+    for answer in order:
+        client = clients[answer]
+        own = columns_of(block, client)
+        x = np.empty((own.size, labels))
+        to_local(own, start, support, x)
+        gradient, diagonal = np.zeros((own.size, labels)), np.zeros((own.size, labels))
+        begin, end = block.pointer[client], block.pointer[client + 1]
+        total = 0.0
+        for row in range(begin, end):
+            scores_of_row(block, row, x, slopes)
+            total += to_class_slopes(loss, slopes, block.targets, row, curvatures)
+            slopes /= end - begin
+            curvatures /= end - begin
+            add_row(block, row, slopes, gradient)
+            for entry in range(block.row_pointer[row], block.row_pointer[row + 1]):
+                value = np.float64(block.values[entry])
+                for label in range(labels):
+                    diagonal[block.numbers[entry], label] += curvatures[label] * value * value
+        gradients[places[answer] : places[answer + 1]] = gradient.T.copy().ravel()
+        diagonals[places[answer] : places[answer + 1]] = diagonal.T.copy().ravel()
+        losses[answer] = total / (end - begin)
 
 
 @compiled

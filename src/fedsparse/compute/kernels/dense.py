@@ -13,7 +13,7 @@ from fedsparse.compiling import compiled
 from fedsparse.compute.kernels import random
 from fedsparse.compute.kernels.plan import Plan, batch_key, batch_of, step_in_place
 from fedsparse.problem.select import cut
-from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_slopes
+from fedsparse.problem.slopes import derivatives_at, loss_of_row, to_class_slopes, to_slopes
 
 
 class DenseBlock(NamedTuple):
@@ -383,3 +383,47 @@ def _add_with_squares(
             + bend_2 * value_2 * value_2
             + bend_3 * value_3 * value_3
         )
+
+
+@compiled
+def class_slopes_at(
+    block: DenseBlock,
+    clients: Int64Array,
+    order: Int64Array,
+    x: FloatArray,
+    loss: int,
+    losses: FloatArray,
+    gradients: FloatArray,
+    diagonals: FloatArray,
+) -> None:
+    """`slopes_at` for several classes; the latter two have a row for each."""
+    slopes, curvatures = np.empty((4, x.shape[0])), np.empty((4, x.shape[0]))
+    for answer in order:
+        rows = np.arange(block.pointer[clients[answer]], block.pointer[clients[answer] + 1])
+        gradients[answer] = 0.0
+        diagonals[answer] = 0.0
+        total = 0.0
+        for first in range(0, rows.size, 4):
+            last = min(first + 4, rows.size)
+            scores_of_rows(block.features, rows, first, last, x, slopes)
+            for place in range(last - first):
+                total += to_class_slopes(
+                    loss, slopes[place], block.targets, rows[first + place], curvatures[place]
+                )
+            slopes /= rows.size
+            curvatures /= rows.size
+            add_rows(block.features, rows, first, last, slopes, gradients[answer])
+            for place in range(last - first):
+                _add_squares(
+                    block.features[rows[first + place]], curvatures[place], diagonals[answer]
+                )
+        losses[answer] = total / rows.size
+
+
+@compiled
+def _add_squares(row: AnyArray, curvatures: FloatArray, diagonal: FloatArray) -> None:
+    """Add a row's squares to ``diagonal``, times its curvature for the class."""
+    for label in range(curvatures.size):
+        for column in range(row.size):
+            value = np.float64(row[column])  # squares of float32 values do not fit float32
+            diagonal[label, column] += curvatures[label] * value * value

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.curvature import from_triangle, triangle_size
 from fedsparse.compute.stacks import Stack, squared_norm
 from fedsparse.engines.conversation import Conversation
 from fedsparse.engines.engine import Ask
@@ -25,6 +25,7 @@ from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.requests import (
     Answers,
+    ClassCurvature,
     ColumnSquares,
     ColumnSums,
     Curvature,
@@ -188,9 +189,17 @@ class _Bounds:
                 case LocalSteps(x):
                     return self._of_steps(x)
                 case Slopes(x):
-                    return self._of_objective(x, self.loss.l2) or self._of_slopes(x)
+                    return (
+                        self._of_objective(x, self.loss.l2)
+                        or self._of_slopes(x)
+                        or self._of_matrices(request)
+                    )
                 case Curvature(x, support):
-                    return self._of_objective(x, self.loss.l2) or self._of_curvature(x, support)
+                    return (
+                        self._of_objective(x, self.loss.l2)
+                        or self._of_matrices(request)
+                        or self._of_curvature(x, support)
+                    )
         return None
 
     def _of_columns(self, rows: float) -> str | None:
@@ -278,7 +287,7 @@ class _Bounds:
         if bool((diagonal < 0).any()):
             return "a second derivative is negative, and f is convex"
         roots = np.sqrt(diagonal)
-        residuals = self._squared_residuals(x, float(np.abs(x) @ roots))
+        residuals = self._squared_residuals(x, float(np.sum(np.abs(x) * roots)))
         if residuals is None:
             return None
         largest = math.sqrt(residuals) * roots * (1.0 + self.rounding)
@@ -286,18 +295,24 @@ class _Bounds:
             return "slopes are steeper than f and second derivatives allow"
         return None
 
+    def _of_matrices(self, request: Slopes | Curvature) -> str | None:
+        """A Hessian is positive semi-definite, and so are the matrices that bound it."""
+        for matrix in matrices_told(request, self.means.get("hessian", np.empty(0))):
+            if bool((np.diag(matrix) < 0).any()):
+                return "a second derivative is negative, and f is convex"
+            if not _is_semidefinite(matrix, self.rounding):
+                return "second derivatives are those of no convex f"
+        return None
+
     def _of_curvature(self, x: FloatArray, support: Int64Array) -> str | None:
-        """A Hessian is positive semi-definite, also with residuals as one feature more."""
-        hessian, gradient = (
-            from_triangle(self.means["hessian"], support.size),
+        """A Hessian is so also with residuals as one feature more, for losses of one score."""
+        if x.ndim > 1:
+            return None
+        gradient, hessian = (
             self.means["gradient"],
+            from_triangle(self.means["hessian"], support.size),
         )
-        diagonal = np.diag(hessian)
-        if bool((diagonal < 0).any()):
-            return "a second derivative is negative, and f is convex"
-        if not _is_semidefinite(hessian, self.rounding):
-            return "second derivatives are those of no convex f"
-        reach = float(np.abs(x[support]) @ np.sqrt(diagonal))
+        reach = float(np.abs(x[support]) @ np.sqrt(np.diag(hessian)))
         residuals = self._squared_residuals(x, reach)
         if residuals is None:
             return None
@@ -329,6 +344,17 @@ class _Bounds:
         if isinstance(self.loss, Logistic) and not x.any():
             return 1.0
         return None
+
+
+def matrices_told(request: Slopes | Curvature, triangles: FloatArray) -> list[FloatArray]:
+    """The matrices that an answer tells, of whose upper triangles it consists."""
+    sizes = [request.support.size] if request.support.size else []
+    if isinstance(request, ClassCurvature):
+        width, classes = request.x.shape
+        sizes = np.bincount(request.support // width, minlength=classes).tolist()
+    ends = np.cumsum([triangle_size(size) for size in sizes], dtype=np.int64)
+    parts = np.split(triangles, ends[:-1])
+    return [from_triangle(part, size) for part, size in zip(parts, sizes, strict=False)]
 
 
 def _is_semidefinite(matrix: FloatArray, rounding: float) -> bool:
@@ -469,6 +495,8 @@ class Promises:
         if "objective" not in answers.sums or answers.absent or not answers.is_finite():
             return
         if not isinstance(request, Slopes | Curvature | LocalSteps | Evaluate):
+            return
+        if request.x.ndim > 1:  # second derivatives of several classes say less about f elsewhere
             return
         if isinstance(request, Evaluate) and not request.is_penalized:
             return

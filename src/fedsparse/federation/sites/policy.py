@@ -14,7 +14,7 @@ from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.modelling.specification import Count
 from fedsparse.problem.losses import SquaredError
 from fedsparse.problem.rows import PartOfRows
-from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request
+from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request, Slopes
 from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.sentences import counted
@@ -26,6 +26,7 @@ FEWEST_CUT_OFF = 2
 """Fewest rows by which two parts may differ: with one, the difference of two sums is that row."""
 
 _WAYS_OUT = {
+    "ClassCurvature": "train with --method FedIterHT",
     "ColumnSquares": "train with --no-standardize",
     "ColumnSums": "train without the site, or have it change its policy",
     "Curvature": "train with --method FedIterHT",
@@ -33,6 +34,7 @@ _WAYS_OUT = {
     JudgeAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
     "NoBetterThanNull": "train with --open-sums",
+    "SharedCurvature": "train with --method FedIterHT",
     "Slopes": "train with --method FedIterHT",
     "Smoothness": "train with a --step-size",
     "SmoothnessAbove": "train with a --step-size",
@@ -263,9 +265,7 @@ class Policy(BaseModel):
         'curvature on 9 features tells too much about so few rows; train with --method FedIterHT, \
 or have the site raise most_features_per_row'
         """
-        if not isinstance(request, Curvature):
-            return None
-        features = request.support.size
+        features = _curved(request)
         if features <= self.most_features_per_row * rows:
             return None
         return (
@@ -319,12 +319,19 @@ or have the site raise most_features_per_row'
                 f"mini-batches of {request.batch_size} rows reveal fewer than the {fewest} its "
                 f"policy allows; use batches of at least {fewest}"
             )
-        if isinstance(request, Curvature) and request.support.size < self.smallest_support:
+        features = _curved(request)
+        is_asked = features > 0 or isinstance(request, Curvature)
+        if is_asked and features < self.smallest_support:
             return (
-                f"curvature on {request.support.size} features reveals more than its policy "
+                f"curvature on {features} features reveals more than its policy "
                 f"allows; ask on at least {self.smallest_support}"
             )
         return None
+
+
+def _curved(request: Request) -> int:
+    """On how many features a request asks for second derivatives, entries of classes counted."""
+    return request.support.size if isinstance(request, Curvature | Slopes) else 0
 
 
 def _are(count: int) -> str:

@@ -5,11 +5,18 @@ from typing import Any
 import numpy as np
 
 from fedsparse.errors import OptionError
-from fedsparse.problem.sparsity import LowRank, Sparsity, TopK, TopKGroups, TopKPerClass
+from fedsparse.problem.sparsity import (
+    LowRank,
+    Sparsity,
+    TopK,
+    TopKGroups,
+    TopKPerClass,
+    TopKRows,
+)
 from fedsparse.requests.wire.vectors import WireError
 
 _KINDS: dict[str, type[Sparsity]] = {
-    kind.__name__: kind for kind in (TopK, TopKPerClass, TopKGroups, LowRank)
+    kind.__name__: kind for kind in (TopK, TopKPerClass, TopKRows, TopKGroups, LowRank)
 }
 _NUMBERS = {"sparsity", "rank"}
 
@@ -62,7 +69,7 @@ def _parameters(constraint: Sparsity) -> dict[str, Any]:
         }
     if isinstance(constraint, LowRank):
         return {"rank": int(constraint.rank), "keep": _wholes(constraint.keep)}
-    assert isinstance(constraint, (TopK, TopKPerClass))
+    assert isinstance(constraint, (TopK, TopKPerClass, TopKRows))
     return {"sparsity": int(constraint.sparsity), "keep": _wholes(constraint.keep)}
 
 

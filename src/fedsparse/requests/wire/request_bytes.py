@@ -16,6 +16,7 @@ from fedsparse.compute.stacks import flatten, unflatten
 from fedsparse.errors import OptionError
 from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests import (
+    ClassCurvature,
     ColumnSquares,
     ColumnSums,
     Curvature,
@@ -25,6 +26,7 @@ from fedsparse.requests import (
     LocalSteps,
     NoBetterThanNull,
     Request,
+    SharedCurvature,
     ShiftedLasso,
     Slopes,
     Smoothness,
@@ -48,6 +50,8 @@ REQUESTS: dict[str, type[Request]] = {
         Gradient,
         Slopes,
         Curvature,
+        ClassCurvature,
+        SharedCurvature,
         ShiftedLasso,
         LocalSteps,
     )
@@ -96,7 +100,7 @@ def encode_request(request: Request) -> bytes:
     header: dict[str, Any] = {"request": name, "numbers": numbers, "vectors": list(vectors)}
     if same:
         header["same"] = same
-    width = max((vector.shape[0] for vector in vectors.values()), default=0)
+    width = max((vector.size for vector in vectors.values()), default=0)
     return packed(header, [_vector_to_bytes(vector, width) for vector in vectors.values()])
 
 
@@ -186,7 +190,7 @@ def _vector_to_bytes(vector: AnyArray, width: int) -> bytes:
 
 def _vector_from_bytes(part: bytes, kind: Any, shape: tuple[int, ...]) -> FloatArray | Int64Array:
     if kind == Int64Array:
-        return wire.decode_sparse(part, shape[0]).indices
+        return wire.decode_sparse(part, math.prod(shape)).indices
     if kind not in _VECTORS:
         raise WireError("A number was sent as a vector.")
     return unflatten(wire.decode(part, math.prod(shape)), shape)

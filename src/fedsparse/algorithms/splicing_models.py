@@ -1,0 +1,299 @@
+"""The quadratic models that FedSplice searches for a better support.
+
+`ClassModels` has one for each class, which chooses features by itself; a vector of coefficients is
+a single class. `SharedModel` has one matrix for all classes: a feature is in or out for each.
+
+Entries of coefficients are numbered class · d + feature.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fedsparse.algorithms.subset import Quadratic, best_subset, ranked_exchanges
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.curvature import from_triangle, triangle_size
+from fedsparse.compute.stacks import flatten, unflatten
+from fedsparse.errors import OptionError
+from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass, TopKRows, as_sparsity
+from fedsparse.requests import ClassCurvature, Curvature, Request, SharedCurvature
+
+
+class Known(NamedTuple):
+    """What is known of f around x, on some features.
+
+    Attributes
+    ----------
+    x
+        Where.
+    union
+        The features, or entries of x, in increasing order.
+    gradient
+        ∇f(x) on them, class by class.
+    triangles
+        What sites told of second derivatives, the ℓ2 term left out.
+    bend
+        α, by which second derivatives are multiplied: above 1 for steps shorter than the model's.
+    l2
+        λ.
+    """
+
+    x: FloatArray
+    union: Int64Array
+    gradient: FloatArray
+    triangles: FloatArray
+    bend: float
+    l2: float
+
+    def model(self, triangle: FloatArray, x: FloatArray, gradient: FloatArray) -> Quadratic:
+        """½ uᵀHu − bᵀu for entries that are x now; columns of x and ∇f share H."""
+        size = x.shape[0]
+        hessian = self.bend * from_triangle(triangle, size) + self.l2 * np.eye(size)
+        return Quadratic(hessian, hessian @ x - gradient)
+
+
+@dataclass(frozen=True)
+class Models(ABC):
+    """How a constraint parts f into quadratic models.
+
+    Parameters
+    ----------
+    sparsity
+        τ.
+    always
+        Features that are always kept.
+    shape
+        Of the coefficients.
+    """
+
+    sparsity: int
+    always: Int64Array
+    shape: tuple[int, ...]
+
+    @property
+    def classes(self) -> int:
+        """c, or 1 for a vector."""
+        return self.shape[1] if len(self.shape) > 1 else 1
+
+    @abstractmethod
+    def union(
+        self, x: FloatArray, gradient: FloatArray, diagonal: FloatArray, beside: int
+    ) -> Int64Array:
+        """The support of x, and so many features beside it of largest g² / h."""
+
+    @abstractmethod
+    def request(self, x: FloatArray, union: Int64Array) -> Request:
+        """Ask for the models on these."""
+
+    @abstractmethod
+    def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
+        """Entries of coefficients on the union, in the order of the sites' answers."""
+
+    @abstractmethod
+    def lowest(self, known: Known) -> tuple[FloatArray, float]:
+        """A good τ-sparse point of the models, and how much lower than x it is by them."""
+
+    @abstractmethod
+    def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
+        """The same with no other features than x has."""
+
+    @abstractmethod
+    def exchanges(self, known: Known, count: int) -> Iterator[tuple[FloatArray, float]]:
+        """Points one exchange away from x that promise most, so many a model, and their gains."""
+
+    def _candidates(self, promise: FloatArray, support: Int64Array, beside: int) -> Int64Array:
+        """A support, and features that promise most: enough to fill it, and some beside."""
+        support = np.union1d(support, self.always)
+        promise = promise.copy()
+        promise[support] = 0.0
+        room = max(self.sparsity - support.size, 0) + beside
+        order = np.argsort(-promise, kind="stable")[:room]
+        return np.union1d(support, order[promise[order] > 0])
+
+
+@dataclass(frozen=True)
+class ClassModels(Models):
+    """A model for each class."""
+
+    def union(
+        self, x: FloatArray, gradient: FloatArray, diagonal: FloatArray, beside: int
+    ) -> Int64Array:
+        """Of every class, as entries."""
+        width = self.shape[0]
+        promise = _promise(gradient**2, diagonal).reshape(width, -1)
+        columns = x.reshape(width, -1)
+        return np.concatenate(
+            [
+                label * width
+                + self._candidates(promise[:, label], np.flatnonzero(columns[:, label]), beside)
+                for label in range(self.classes)
+            ]
+        )
+
+    def request(self, x: FloatArray, union: Int64Array) -> Request:
+        """Of a single class they are the Hessian itself."""
+        return Curvature(x, union) if x.ndim == 1 else ClassCurvature(x, union)
+
+    def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
+        """They are entries."""
+        return np.asarray(flatten(matrix)[union])
+
+    def lowest(self, known: Known) -> tuple[FloatArray, float]:
+        """The best subset of every class."""
+        moved, gain = np.zeros(known.x.size), 0.0
+        for places, x, model, keep in self._of_classes(known):
+            chosen = best_subset(model, self.sparsity, keep=keep, start=_support(x))
+            moved[places] = _lowest_on(model, x, chosen)
+            gain += _gain(model, x, moved[places])
+        return unflatten(moved, self.shape), gain
+
+    def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
+        """Class by class."""
+        moved, gain = np.zeros(known.x.size), 0.0
+        for places, x, model, _ in self._of_classes(known):
+            moved[places] = _lowest_on(model, x, _support(x))
+            gain += _gain(model, x, moved[places])
+        return unflatten(moved, self.shape), gain
+
+    def exchanges(self, known: Known, count: int) -> Iterator[tuple[FloatArray, float]]:
+        """In one class; the others stay as they are."""
+        for places, x, model, keep in self._of_classes(known):
+            for chosen in ranked_exchanges(model, _support(x), count, keep=keep):
+                moved = flatten(known.x).copy()
+                moved[places] = _lowest_on(model, x, chosen)
+                yield unflatten(moved, self.shape), _gain(model, x, moved[places])
+
+    def _of_classes(
+        self, known: Known
+    ) -> Iterator[tuple[Int64Array, FloatArray, Quadratic, Int64Array]]:
+        """Of each class the entries of its union, x there, the model, and which are kept."""
+        width, begin = self.shape[0], 0
+        for label in range(self.classes):
+            own = np.flatnonzero(known.union // width == label)
+            places, end = known.union[own], begin + triangle_size(own.size)
+            x = self.on_union(known.x, places)
+            model = known.model(known.triangles[begin:end], x, known.gradient[own])
+            yield places, x, model, np.searchsorted(places, label * width + self.always)
+            begin = end
+
+
+@dataclass(frozen=True)
+class SharedModel(Models):
+    """One matrix for all classes."""
+
+    def union(
+        self, x: FloatArray, gradient: FloatArray, diagonal: FloatArray, beside: int
+    ) -> Int64Array:
+        """Of all classes together, as features."""
+        # The mean of p (1 − p) c / (c − 1), as `SharedCurvature` weighs rows.
+        curvature = diagonal.sum(axis=1) / (self.classes - 1)
+        promise = _promise(np.sum(gradient**2, axis=1), curvature)
+        return self._candidates(promise, np.flatnonzero(x.any(axis=1)), beside)
+
+    def request(self, x: FloatArray, union: Int64Array) -> Request:
+        """One matrix."""
+        return SharedCurvature(x, union)
+
+    def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
+        """All classes of the features, class by class."""
+        return flatten(matrix[union])
+
+    def lowest(self, known: Known) -> tuple[FloatArray, float]:
+        """The best subset for all classes."""
+        x, model, keep = self._of_all(known)
+        return self._moved(known, best_subset(model, self.sparsity, keep=keep, start=_support(x)))
+
+    def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
+        """For all classes."""
+        return self._moved(known, _support(known.x[known.union]))
+
+    def exchanges(self, known: Known, count: int) -> Iterator[tuple[FloatArray, float]]:
+        """For all classes."""
+        x, model, keep = self._of_all(known)
+        for chosen in ranked_exchanges(model, _support(x), count, keep=keep):
+            yield self._moved(known, chosen)
+
+    def _moved(self, known: Known, chosen: Int64Array) -> tuple[FloatArray, float]:
+        x, model, _ = self._of_all(known)
+        moved = np.zeros(self.shape, order="F")
+        moved[known.union] = _lowest_on(model, x, chosen)
+        return moved, _gain(model, x, moved[known.union])
+
+    def _of_all(self, known: Known) -> tuple[FloatArray, Quadratic, Int64Array]:
+        """x on the union, the model, and which features are kept."""
+        x = known.x[known.union]
+        model = known.model(known.triangles, x, unflatten(known.gradient, x.shape))
+        return x, model, np.searchsorted(known.union, self.always)
+
+
+def models_of(sparsity: int | Sparsity, shape: tuple[int, ...]) -> Models:
+    """The models that a constraint asks for.
+
+    Examples
+    --------
+    >>> type(models_of(5, (100,))).__name__, type(models_of(TopKRows(5), (100, 3))).__name__
+    ('ClassModels', 'SharedModel')
+    """
+    constraint = as_sparsity(sparsity, shape)
+    is_vector = len(shape) == 1
+    if not isinstance(constraint, TopKPerClass | TopKRows) and not (
+        is_vector and isinstance(constraint, TopK)
+    ):
+        raise OptionError(
+            f"FedSplice cannot keep to {type(constraint).__name__}"
+            f"{'' if is_vector else ' for several classes'}; use a number, "
+            f"{'TopK' if is_vector else 'TopKPerClass or TopKRows'}, or FedIterHT"
+        )
+    threshold = TopK(constraint.sparsity, constraint.keep).column_threshold(shape[:1])
+    assert threshold is not None
+    kind = SharedModel if isinstance(constraint, TopKRows) and not is_vector else ClassModels
+    return kind(constraint.sparsity, threshold.always, shape)
+
+
+def newton_point(
+    x: FloatArray, support: Int64Array, gradient: FloatArray, hessian: FloatArray
+) -> tuple[FloatArray, float]:
+    """The lowest point of the exact model on entries of x, and how much lower it is.
+
+    Examples
+    --------
+    >>> newton_point(np.array([1.0, 0.0]), np.array([0]), np.array([2.0]), np.array([[4.0]]))
+    (array([0.5, 0. ]), 0.5)
+    """
+    if support.size == 0:
+        return x, 0.0
+    moved = flatten(x).copy()
+    own = moved[support]
+    model = Quadratic(hessian, hessian @ own - gradient)
+    moved[support] = _lowest_on(model, own, np.arange(support.size))
+    return unflatten(moved, x.shape), _gain(model, own, moved[support])
+
+
+def _support(x: FloatArray) -> Int64Array:
+    """Rows that are not zero."""
+    return np.flatnonzero(np.atleast_2d(x.T).any(axis=0))
+
+
+def _lowest_on(model: Quadratic, x: FloatArray, chosen: Int64Array) -> FloatArray:
+    """The lowest point on a support; without curvature a feature stays as it is."""
+    moved = np.zeros_like(x)
+    moved[chosen] = x[chosen]
+    curved = chosen[model.scale[chosen] > 0]
+    moved[curved] = model.minimizer(curved)
+    return moved
+
+
+def _gain(model: Quadratic, x: FloatArray, moved: FloatArray) -> float:
+    """How much lower the model is at another point."""
+    step = moved - x
+    gradient = model.hessian @ x - model.linear
+    return -float(np.sum(step * (gradient + 0.5 * model.hessian @ step)))
+
+
+def _promise(squares: FloatArray, curvature: FloatArray) -> FloatArray:
+    """g² / h: twice of what a feature gains by itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(curvature > 0, squares / curvature, 0.0)

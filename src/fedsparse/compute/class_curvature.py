@@ -1,0 +1,155 @@
+"""Hessians of losses with a score for each class, or matrices that bound them.
+
+The second derivative of a row's cross-entropy by its scores is D = diag(p) − ppᵀ, p the
+probabilities of the classes. It couples all classes:
+
+- `joint_curvature` is the exact Hessian on some entries of x, which Newton's step on them takes;
+- `class_curvature` takes p_k min(1, 2 (1 − p_k)) for each class by itself. Both diag(p) and
+  2 diag(p (1 − p)) are upper bounds of D; their minimum mostly is one in effect, and is shorter;
+- `shared_curvature` is one matrix for all classes, with the mean of p_k (1 − p_k) c / (c − 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.clients import Clients
+from fedsparse.compute.stacks import DenseStack, Stack
+from fedsparse.errors import OptionError
+from fedsparse.problem.slopes import class_probabilities, row_derivatives
+from fedsparse.threads import one_thread
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """One client's rows on some features, and what the loss makes of them at x.
+
+    Attributes
+    ----------
+    rows
+        Of shape (B, features).
+    slopes, probabilities
+        Of shape (B, classes); slopes are weighted and divided by B.
+    weights
+        Of the rows, divided by B.
+    """
+
+    rows: FloatArray
+    slopes: FloatArray
+    probabilities: FloatArray
+    weights: FloatArray
+
+    def product(self, left: Int64Array, right: Int64Array, weights: FloatArray) -> FloatArray:
+        """Σ weight · row[left] row[right]ᵀ."""
+        return np.asarray((self.rows[:, left] * weights[:, None]).T @ self.rows[:, right])
+
+
+Work = Callable[[ClassRows, list[Int64Array]], FloatArray]
+"""From a client's rows and each class's places among the features: the entries of a matrix."""
+
+
+def joint_curvature(
+    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array
+) -> tuple[FloatArray, Stack, Stack]:
+    """f_i(x), gradient and exact Hessian on entries of x, numbered class · d + feature.
+
+    The ℓ2 term is left out of the latter two; the Hessian is its upper triangle, row by row.
+    """
+    return _worked_out(clients, x, places, which, _joint)
+
+
+def class_curvature(
+    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array
+) -> tuple[FloatArray, Stack, Stack]:
+    """The same with a matrix for each class, as if the others stayed: triangles one by one."""
+    return _worked_out(clients, x, places, which, _each)
+
+
+def shared_curvature(
+    clients: Clients, x: FloatArray, features: Int64Array, which: Int64Array
+) -> tuple[FloatArray, Stack, Stack]:
+    """The same with one matrix for all classes, on the entries of some features."""
+    width, classes = _shape(x)
+    if features.size and features[-1] >= width:
+        raise OptionError(f"there is no feature {features[-1]}; they go from 0 to {width - 1}")
+    places = (np.arange(classes)[:, None] * width + features).ravel()
+    return _worked_out(clients, x, places, which, _shared)
+
+
+def _joint(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+    chances, blocks = own.probabilities, []
+    for first, left in enumerate(columns):
+        row = [np.zeros((left.size, right.size)) for right in columns[:first]]
+        for second in range(first, len(columns)):
+            others = (1.0 if second == first else 0.0) - chances[:, second]
+            row.append(own.product(left, columns[second], own.weights * chances[:, first] * others))
+        blocks.append(np.hstack(row))
+    return _triangle(np.vstack(blocks))
+
+
+def _each(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+    chances = own.probabilities
+    bounds = own.weights[:, None] * chances * np.minimum(1.0, 2.0 * (1.0 - chances))
+    matrices = [own.product(part, part, bounds[:, label]) for label, part in enumerate(columns)]
+    return np.concatenate([_triangle(matrix) for matrix in matrices])
+
+
+def _shared(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+    chances = own.probabilities
+    spread = np.sum(chances * (1.0 - chances), axis=1) / (chances.shape[1] - 1)
+    return _triangle(own.product(columns[0], columns[0], own.weights * spread))
+
+
+def _triangle(matrix: FloatArray) -> FloatArray:
+    return np.asarray(matrix[np.triu_indices(matrix.shape[0])])
+
+
+def _worked_out(
+    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array, work: Work
+) -> tuple[FloatArray, Stack, Stack]:
+    """f_i(x), the gradient on places, and what ``work`` makes of each client's rows."""
+    width, classes = _shape(x)
+    features = np.union1d(places % width, np.flatnonzero(x.any(axis=1)))
+    by_class = [places[places // width == label] % width for label in range(classes)]
+    columns = [np.searchsorted(features, own) for own in by_class]
+    losses = np.empty(which.size)
+    gradients = [np.empty(0)] * which.size
+    matrices = list(gradients)
+
+    def run(order: Int64Array) -> None:
+        for place in order:
+            losses[place], own = _rows_at(clients, int(which[place]), x[features], features)
+            gradients[place] = np.concatenate(
+                [own.rows[:, part].T @ own.slopes[:, label] for label, part in enumerate(columns)]
+            )
+            matrices[place] = work(own, columns)
+
+    with one_thread():
+        clients.workers.run(run, clients.data.counts[which])
+    first, second = (DenseStack(np.stack(parts), parts[0].shape) for parts in (gradients, matrices))
+    return losses + clients.penalty(x), first, second
+
+
+def _shape(x: FloatArray) -> tuple[int, int]:
+    if x.ndim != 2:
+        raise OptionError("curvature by class needs a loss with several classes")
+    return x.shape[0], x.shape[1]
+
+
+def _rows_at(
+    clients: Clients, client: int, x: FloatArray, features: Int64Array
+) -> tuple[float, ClassRows]:
+    """Mean loss, and a client's rows; columns that it does not have are zero."""
+    stored, held = clients.rows_on(features, client)
+    rows = stored
+    if held is not None:
+        rows = np.zeros((stored.shape[0], features.size))
+        rows[:, held] = stored
+    scores, targets = rows @ x, clients.targets_of(client)
+    losses, slopes, _ = row_derivatives(clients.loss.code, scores, targets)
+    count = targets.shape[0]
+    return float(losses.sum()) / count, ClassRows(
+        rows, slopes / count, class_probabilities(scores), targets[:, 1] / count
+    )
