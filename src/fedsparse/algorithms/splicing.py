@@ -155,7 +155,7 @@ class FedSplice(Algorithm):
         l2 = float(state.memory["l2"][0])
         gradient = answers.mean("gradient") + l2 * state.x
         diagonal = answers.mean("diagonal") + l2
-        union = models.union(state.x, gradient, diagonal, self._beside())
+        union = models.union(state.x, gradient, diagonal, self._beside(models))
         moved, _ = self._newton(state, answers)
         bend = 1.0  # the Hessian of a single class is exact
         if models.classes > 1 and "trial" in state.memory:
@@ -251,10 +251,11 @@ class FedSplice(Algorithm):
         is_too_much = bool(state.memory["quadratic"][0]) or support.size > MOST_UNKNOWNS
         return support[:0] if is_too_much else support
 
-    def _beside(self) -> int:
+    def _beside(self, models: Models) -> int:
         """How many candidates to take beside those that fill the support."""
-        sparsity = getattr(self.sparsity, "sparsity", self.sparsity)
-        return max(sparsity, FEWEST_CANDIDATES) if self.candidates is None else self.candidates
+        return (
+            max(models.sparsity, FEWEST_CANDIDATES) if self.candidates is None else self.candidates
+        )
 
 
 def _best_objective(state: State) -> float:

@@ -141,12 +141,8 @@ def _shape(x: FloatArray) -> tuple[int, int]:
 def _rows_at(
     clients: Clients, client: int, x: FloatArray, features: Int64Array
 ) -> tuple[float, ClassRows]:
-    """Mean loss, and a client's rows; columns that it does not have are zero."""
-    stored, held = clients.rows_on(features, client)
-    rows = stored
-    if held is not None:
-        rows = np.zeros((stored.shape[0], features.size))
-        rows[:, held] = stored
+    """Mean loss, and a client's rows."""
+    rows = clients.rows_on(features, client)
     scores, targets = rows @ x, clients.targets_of(client)
     losses, slopes, _ = row_derivatives(clients.loss.code, scores, targets)
     count = targets.shape[0]

@@ -101,6 +101,10 @@ class Clients(ABC):
         that ``x`` is zero on all other columns, so that rows on these are all that it takes.
         """
 
+    @abstractmethod
+    def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
+        """A client's rows on some columns, written out; one that it does not have is zero."""
+
     def targets_of(self, client: int) -> FloatArray:
         """Target and weight of every row of a client."""
         return self.targets[self.data.pointer[client] : self.data.pointer[client + 1]]

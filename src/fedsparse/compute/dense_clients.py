@@ -233,6 +233,12 @@ class DenseClients(Clients):
             sums.add(part)
         return None, sums.loss, sums.gradient, sums.hessian
 
+    def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
+        """A client's rows on some columns."""
+        own = slice(self.data.pointer[client], self.data.pointer[client + 1])
+        rows = np.take(self._block.features[own], columns, axis=1)
+        return rows.astype(np.float64, copy=False)
+
     def _block_sums(
         self,
         x: FloatArray,

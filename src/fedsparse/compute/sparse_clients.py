@@ -191,6 +191,13 @@ class SparseClients(Clients):
         sums = BlockSums.of(loss, rows, scores, self.targets_of(client))
         return held, sums.loss, sums.gradient, sums.hessian
 
+    def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
+        """A client's rows on some columns, written out; one that it does not have is zero."""
+        held, stored = csr.rows_on(self._block, client, columns)
+        rows = np.zeros((stored.shape[0], columns.size))
+        rows[:, held] = stored
+        return rows
+
     def _room_for(
         self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray
     ) -> CsrRoom:

@@ -188,16 +188,16 @@ class _Bounds:
                     return self._of_objective(x, self.loss.l2 if is_penalized else 0.0)
                 case LocalSteps(x):
                     return self._of_steps(x)
-                case Slopes(x):
+                case Slopes(x) as slopes:
                     return (
                         self._of_objective(x, self.loss.l2)
                         or self._of_slopes(x)
-                        or self._of_matrices(request)
+                        or self._of_matrices(slopes)
                     )
-                case Curvature(x, support):
+                case Curvature(x, support) as curvature:
                     return (
                         self._of_objective(x, self.loss.l2)
-                        or self._of_matrices(request)
+                        or self._of_matrices(curvature)
                         or self._of_curvature(x, support)
                     )
         return None
