@@ -163,11 +163,14 @@ def _fitting(
         return None, (yield from fit(engine, specification.sparsity, options))
     prepared = yield from prepare(engine, options)
     sparsities = specification.sparsities or default_sparsities(
-        engine.width, prepared.rows, len(set(options.keep))
+        engine.width, prepared.rows, options.fewest
     )
+    refine = not specification.sparsities
     if specification.sparsity == "ebic":
-        return (yield from choose_by_ebic(engine, sparsities, options))
-    selection = yield from cross_validate(engine, sparsities, options, folds=specification.folds)
+        return (yield from choose_by_ebic(engine, sparsities, options, refine=refine))
+    selection = yield from cross_validate(
+        engine, sparsities, options, refine=refine, folds=specification.folds
+    )
     return selection, (yield from fit_model(prepared, selection.chosen, options))
 
 
@@ -193,8 +196,9 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 0.01 over the number of
         rows, which hardly shrinks anything but chooses among models that fit equally well.
     sparsities
-        τ values that ``"cv"`` and ``"ebic"`` try; by default 1 to 80, no more than a third of the
-        rows.
+        τ values that ``"cv"`` and ``"ebic"`` try, and no others; by default 0 to 80, no more than
+        a third of the rows, and further ones around the best. With τ = 0 the model is its
+        intercept.
     folds
         Of ``"cv"``.
     rounds

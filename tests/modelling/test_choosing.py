@@ -1,5 +1,7 @@
 """Choosing τ, and stability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,7 @@ def test_both_ways_find_the_true_number(noise):
 def test_choosing_costs_few_rounds():
     data = labs()
     sparsities = default_sparsities(data.width, data.samples)
-    assert len(sparsities) == 9
+    assert len(sparsities) == 10
     most = 5 * len(sparsities) + 4  # f of a model's last x is an exchange, too
     assert hold(cross_validate, data, sparsities, LEAST_SQUARES).rounds <= most
     assert hold(choose_by_ebic, data, sparsities, LEAST_SQUARES)[0].rounds <= most
@@ -67,6 +69,163 @@ def test_more_than_two_classes_are_tried_side_by_side():
     found = hold(cross_validate, data, [1, 3], options, folds=3, loss="softmax")
     assert found.rounds == 2 + 2 + 30 + 1 + 1  # scaling, smoothness, rounds, f(x_30), held-out rows
     assert found.measure == "log-loss per held-out row"
+
+
+def ten_features(seed):
+    """Ten features decide, between 8 and 12 of the default grid.
+
+    No other column explains any of the noise: of 30, one does by chance, and EBIC then takes it.
+    """
+    random = np.random.default_rng(seed)
+    Z = random.standard_normal((200, 40))
+    noise = 0.5 * random.standard_normal(200)
+    noise -= Z @ np.linalg.lstsq(Z, noise, rcond=None)[0]
+    y = Z[:, :10] @ np.linspace(2.0, 1.0, 10) + noise
+    return fs.FederatedData.from_table(Z, y, np.arange(200) % 5)
+
+
+def tried(selection):
+    return [point.sparsity for point in selection.points]
+
+
+class TestRefining:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_true_number_between_those_of_the_grid_is_found(self, seed):
+        data = ten_features(seed)
+        grid = default_sparsities(data.width, data.samples)
+        assert {8, 12} < set(grid)
+        assert 10 not in grid
+        assert hold(cross_validate, data, grid, LEAST_SQUARES, refine=True).chosen == 10
+        selection, model = hold(choose_by_ebic, data, grid, LEAST_SQUARES, refine=True)
+        assert selection.chosen == 10
+        assert np.flatnonzero(model.coefficients).tolist() == list(range(10))
+
+    def test_a_list_that_was_given_is_not_refined(self):
+        data, given = ten_features(0), [2, 8, 12, 20]
+        assert tried(hold(cross_validate, data, given, LEAST_SQUARES)) == given
+        assert tried(hold(choose_by_ebic, data, given, LEAST_SQUARES)[0]) == given
+        model = fs.FedSparseRegressor("cv", sparsities=given)
+        model.fit(data.features, data.targets)
+        assert tried(model.selection_) == given
+
+    def test_it_ends_when_the_neighbours_of_best_and_chosen_are_adjacent(self):
+        found = hold(cross_validate, ten_features(1), [0, 10, 40], LEAST_SQUARES, refine=True)
+        assert {found.best - 1, found.best + 1, found.chosen - 1} <= set(tried(found))
+        assert len(found.points) <= 3 + 3 * 8
+
+    def test_where_the_best_is_the_last_of_the_grid_the_numbers_below_it_are_tried(self):
+        found = hold(cross_validate, ten_features(0), [0, 5, 11], LEAST_SQUARES, refine=True)
+        assert set(range(6, 11)) < set(tried(found))
+        assert found.chosen == 10
+
+    def test_no_model_is_fitted_twice(self):
+        data, fitted = ten_features(0), []
+        told = {"refine": True, "on_model": fitted.append}
+        selection, _ = hold(choose_by_ebic, data, [0, 5, 15], LEAST_SQUARES, **told)
+        assert sorted(fitted) == sorted(f"τ = {sparsity}" for sparsity in tried(selection))
+
+    def test_the_gap_below_the_smallest_within_one_error_is_refined(self):
+        """The best has more features than are taken: the number below the latter decides."""
+        data = labs(noise=3.0)
+        coarse = hold(cross_validate, data, [0, 5, 20], LEAST_SQUARES)
+        assert coarse.chosen == 5
+        found = hold(cross_validate, data, [0, 5, 20], LEAST_SQUARES, refine=True)
+        assert 0 < found.chosen < 5
+
+    def test_what_is_tried_between_is_what_a_path_finds_there(self):
+        """Each starts at the nearest smaller model, as if it came next on the path."""
+        data = ten_features(2)
+        refined = hold(cross_validate, data, [8, 12], LEAST_SQUARES, refine=True)
+        assert tried(refined) == [8, 9, 10, 11, 12]
+        scores = {point.sparsity: point.score for point in refined.points}
+        for between in (9, 10, 11):
+            alone = hold(cross_validate, data, [8, between], LEAST_SQUARES)
+            assert alone.points[1].score == scores[between]
+
+    def test_it_costs_the_exchanges_of_a_model_not_of_all_of_them(self):
+        data = ten_features(0)
+        coarse = hold(cross_validate, data, [8, 12], LEAST_SQUARES)
+        refined = hold(cross_validate, data, [8, 12], LEAST_SQUARES, refine=True)
+        assert refined.rounds - coarse.rounds <= 6
+
+    def test_a_method_that_cannot_start_from_a_model_is_refined_once(self):
+        data = ten_features(0)
+        options = replace(LEAST_SQUARES, algorithm=fs.FedIterHT(1), rounds=20)
+        coarse = hold(cross_validate, data, [0, 8, 20], options)
+        refined = hold(cross_validate, data, [0, 8, 20], options, refine=True)
+        assert len(refined.points) == 3 + 4
+        assert refined.rounds < 2 * coarse.rounds
+
+
+def noise(kind, seed):
+    """Five sites whose targets have nothing to do with the features."""
+    random = np.random.default_rng(seed)
+    Z = random.standard_normal((150, 30))
+    targets = {
+        "numbers": random.standard_normal(150) + 4.0,
+        "two classes": (np.arange(150) % 3 == 0).astype(float),
+        "three classes": (np.arange(150) % 3).astype(float),
+    }
+    return fs.FederatedData.from_table(Z, random.permutation(targets[kind]), np.arange(150) % 5)
+
+
+LOSSES = {
+    "numbers": fs.SquaredError(l2=1e-4),
+    "two classes": fs.Logistic(l2=0.05),
+    "three classes": fs.Softmax(l2=0.05),
+}
+
+
+class TestNoFeatures:
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("kind", LOSSES)
+    def test_permuted_targets_get_none(self, kind, seed):
+        data, loss = noise(kind, seed), LOSSES[kind]
+        grid, options = default_sparsities(data.width, data.samples), FitOptions(loss, rounds=30)
+        assert hold(cross_validate, data, grid, options, loss=loss, refine=True).chosen == 0
+        selection, model = hold(choose_by_ebic, data, grid, options, loss=loss, refine=True)
+        assert selection.chosen == 0
+        assert not model.coefficients.any()
+
+    def test_the_model_predicts_the_average(self):
+        data = noise("numbers", 0)
+        model = hold(fit, data, 0, LEAST_SQUARES)
+        assert model.intercept == pytest.approx([data.targets.mean()])
+
+    def test_the_model_predicts_the_shares_of_classes(self):
+        data = noise("two classes", 0)
+        model = hold(fit, data, 0, FitOptions(LOSSES["two classes"]), loss="logistic")
+        assert 1.0 / (1.0 + np.exp(-model.intercept[0])) == pytest.approx(1 / 3, abs=1e-4)
+
+    def test_its_loss_is_that_of_the_training_rows_average_on_the_others(self):
+        data = noise("numbers", 1)
+        found = hold(cross_validate, data, [0], LEAST_SQUARES, folds=3)
+        losses = []
+        for fold in range(3):
+            unseen = fs.Rows().part(fold, of=3).mask(data)
+            average = data.targets[~unseen].mean()
+            losses.append(np.mean((data.targets[unseen] - average) ** 2))
+        assert found.points[0].score == pytest.approx(np.mean(losses))
+
+    def test_features_to_keep_are_the_smallest_model(self):
+        data, options = noise("numbers", 0), replace(LEAST_SQUARES, keep=(4, 7))
+        grid = default_sparsities(data.width, data.samples, options.fewest)
+        assert grid[:3] == [2, 3, 5]
+        selection, model = hold(choose_by_ebic, data, grid, options, refine=True)
+        assert selection.chosen == 2
+        assert np.flatnonzero(model.coefficients).tolist() == [4, 7]
+
+    def test_without_an_intercept_there_is_at_least_one(self):
+        options = replace(LEAST_SQUARES, intercept=False)
+        assert default_sparsities(30, 150, options.fewest)[0] == 1
+        with pytest.raises(fs.OptionError, match="has 1 feature or more; ask for no fewer"):
+            hold(cross_validate, noise("numbers", 0), [0, 1], options)
+
+    def test_an_estimator_predicts_the_same_for_all_rows(self):
+        data = noise("three classes", 0)
+        model = fs.FedSparseClassifier("cv", rounds=30).fit(data.features, data.targets)
+        assert (model.sparsity_, model.support_.size) == (0, 0)
+        assert np.ptp(model.predict_proba(data.features), axis=0) == pytest.approx([0.0] * 3)
 
 
 def test_stable_features_are_the_true_ones():

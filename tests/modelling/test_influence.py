@@ -93,7 +93,7 @@ class Watched(fs.LocalEngine):
         return super().exchange(asks)
 
 
-def analysed(*, can_single_out):
+def analysed(*, can_single_out, **choice):
     """Five sites, the last of which has labels of its own making."""
     clients = clients_of("numbers")
     clients[-1] = (clients[-1][0], np.random.default_rng(9).permutation(clients[-1][1]))
@@ -101,7 +101,7 @@ def analysed(*, can_single_out):
     engine = Watched(data, "squared")
     engine.can_single_out = can_single_out
     engine.asked = []  # shared by all views of the engine
-    asked = FitSpecification(sparsity=2, stability=2, held_out="none")
+    asked = FitSpecification(**{"sparsity": 2, **choice}, stability=2, held_out="none")
     names = [str(place) for place in range(engine.width)]
     found = fs.converse(engine, analysing(engine, asked, names))
     engine.close()
@@ -124,5 +124,12 @@ def test_where_they_may_each_is_and_no_site_judges_for_itself():
     found, asked = analysed(can_single_out=True)
     assert any(is_without_one(ask) for ask in asked)
     assert [own.site for own in found.stability.left_out] == list(NAMES)
+    assert found.at_sites is None
+    assert not any(isinstance(ask.request, NoBetterThanNull) for ask in asked)
+
+
+def test_of_a_model_without_features_it_is_known_that_it_does_nothing_at_any_site():
+    found, asked = analysed(can_single_out=False, sparsity="cv", sparsities=(0,))
+    assert found.sparsity == 0
     assert found.at_sites is None
     assert not any(isinstance(ask.request, NoBetterThanNull) for ask in asked)

@@ -110,7 +110,7 @@ class TestChecks:
         [
             ({"sparsity": 0}, 'sparsity must be a whole number of at least 1, "cv" or "ebic"'),
             ({"sparsity": 2.5}, '"cv" or "ebic", not 2.5'),
-            ({"sparsities": [1, 0]}, "sparsities must be a list, each a whole number of at least"),
+            ({"sparsities": [1, -1]}, "sparsities must be a list, each a whole number of at least"),
             ({"l2": float("inf")}, "l2 must be a number of at least 0, not inf"),
             ({"step_size": 0.0}, "step_size must be a number above 0, not 0.0"),
             ({"impute": "no"}, "impute must be \"mean\", not 'no'"),

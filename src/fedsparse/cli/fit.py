@@ -22,7 +22,7 @@ from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
     from fedsparse.modelling.model import Feature, Model
-    from fedsparse.modelling.summary import FitSummary
+    from fedsparse.modelling.summary import FitSummary, Selection
     from fedsparse.tables import Loaded
 
 _MOST_SHOWN = 30
@@ -120,21 +120,31 @@ def _print_notes(notes: Sequence[str]) -> None:
 
 def print_fit(summary: "FitSummary") -> None:
     """The features, how good the model is, and how their number was chosen."""
-    _print_features(summary)
+    from fedsparse.modelling.no_features import sentence_on_no_features
+
+    if (told := sentence_on_no_features(summary)) is None:
+        _print_features(summary)
+    else:
+        say(told)
     intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
     say(f"Intercept: {intercepts}.")
     say("")
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
-        chosen = summary.selection
-        best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
-        say(
-            f"{chosen.chosen} features were chosen by {chosen.measure}{best}, "
-            f"in {chosen.rounds} rounds."
-        )
-        say("")
+        _print_selection(summary.selection)
     _print_influence(summary)
+
+
+def _print_selection(chosen: "Selection") -> None:
+    """How many features were chosen, and what that took."""
+    few = {0: "No feature was", 1: "1 feature was"}
+    best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
+    say(
+        f"{few.get(chosen.chosen, f'{chosen.chosen} features were')} chosen by {chosen.measure}"
+        f"{best}, in {chosen.rounds} rounds."
+    )
+    say("")
 
 
 def _print_influence(summary: "FitSummary") -> None:

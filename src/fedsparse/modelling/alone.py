@@ -114,6 +114,5 @@ class JudgeAlone(Request):
             auto_rows=None if self.precision is None else 1.0,
         )
         prepared = yield from prepare(engine, options)
-        fewest = max(len(set(options.keep)), 1)
-        sparsity = max(min(self.sparsity, prepared.rows - 1), fewest)
+        sparsity = max(min(self.sparsity, prepared.rows - 1), options.fewest)
         return (yield from fit_model(prepared, sparsity, options.roughly))

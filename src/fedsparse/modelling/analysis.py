@@ -10,7 +10,12 @@ from typing import Any, TypeVar
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import DataError
-from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.choosing import (
+    MOST_BETWEEN,
+    choose_by_ebic,
+    cross_validate,
+    default_sparsities,
+)
 from fedsparse.modelling.fitting import (
     NO_ROWS,
     FitOptions,
@@ -143,7 +148,7 @@ class _Work:
             raise DataError(NO_ROWS)
         if not prepared.is_learnable:
             raise DataError("all rows have the same label; a model needs rows of two classes")
-        plan = _plan(self._asked, self._engine, prepared, len(self._sparsities(prepared)))
+        plan = _plan(self._asked, self._engine, prepared, self._models_to_choose(prepared))
         self._total = self._models_to_fit(prepared, plan)
         (model, evaluation) = yield from _both(
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
@@ -152,7 +157,11 @@ class _Work:
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
-        notes = (*plan.notes, *_notes_on_labels(prepared, self._labels))
+        notes = (
+            *plan.notes,
+            *_notes_on_labels(prepared, self._labels),
+            *_notes_on_no_features(sparsity, plan.pairs),
+        )
         return Analysis(
             fitted, options, sparsity, selection, evaluation, stability, at_sites, 0, notes
         )
@@ -160,8 +169,11 @@ class _Work:
     def _judged_at_sites(
         self, prepared: Prepared, fitted: Fitted
     ) -> Conversation[SitesJudged | None]:
-        """Where nobody may know how the model does at one site, at how many it does nothing."""
-        if self._engine.can_single_out:
+        """Where nobody may know how the model does at one site, at how many it does nothing.
+
+        One without features does nothing at any.
+        """
+        if self._engine.can_single_out or not fitted.coefficients.any():
             return None
         (told,) = yield (prepared.engine.ask(NoBetterThanNull(fitted.result.coef)),)
         if told.count == 0:
@@ -185,13 +197,20 @@ class _Work:
         """τ by the rows at hand, if that is asked for; EBIC gives the model, too."""
         if isinstance(self._asked.sparsity, int):
             return None, None
-        sparsities = self._sparsities(prepared)
+        sparsities, refine = self._sparsities(prepared), self._refines
         if self._asked.sparsity == "ebic":
             return (
-                yield from choose_by_ebic(engine, sparsities, self._options, on_model=self._step)
+                yield from choose_by_ebic(
+                    engine, sparsities, self._options, refine=refine, on_model=self._step
+                )
             )
         chosen = yield from cross_validate(
-            engine, sparsities, self._options, folds=self._asked.folds, on_model=self._step
+            engine,
+            sparsities,
+            self._options,
+            refine=refine,
+            folds=self._asked.folds,
+            on_model=self._step,
         )
         return chosen, None
 
@@ -207,7 +226,7 @@ class _Work:
         return fitted
 
     def _stability(self, sparsity: int, pairs: int) -> Conversation[Stability | None]:
-        if pairs == 0:
+        if pairs == 0 or sparsity == 0:  # of no features, none can be found again
             return None
         return (
             yield from select_stably(
@@ -244,14 +263,23 @@ class _Work:
         return chosen.chosen
 
     def _sparsities(self, prepared: Prepared) -> Sequence[int]:
-        kept = len(set(self._options.keep))
         return self._asked.sparsities or default_sparsities(
-            prepared.engine.width, prepared.rows, kept
+            prepared.engine.width, prepared.rows, self._options.fewest
         )
 
+    @property
+    def _refines(self) -> bool:
+        """Whether the data may ask for more τ than those; not if a person has named them."""
+        return not self._asked.sparsities
+
+    def _models_to_choose(self, prepared: Prepared) -> int:
+        """How many models choosing τ takes, about: with one refinement."""
+        values = len(self._sparsities(prepared)) + (MOST_BETWEEN if self._refines else 0)
+        return {"cv": self._asked.folds * values, "ebic": values}.get(str(self._asked.sparsity), 0)
+
     def _models_to_fit(self, prepared: Prepared, plan: "_Plan") -> int:
-        """How many models all of it takes; folds of small data may have fewer τ to try."""
-        to_choose = _models_to_choose(self._asked, len(self._sparsities(prepared)))
+        """About how many models all of it takes."""
+        to_choose = self._models_to_choose(prepared)
         sites = len(self._engine.names) if self._engine.can_single_out else 1
         judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
         halves = 2 * plan.pairs + len(sites_left_out(self._engine)) if plan.pairs else 0
@@ -281,8 +309,7 @@ class _Plan:
     notes: tuple[str, ...]
 
 
-def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, sparsities: int) -> _Plan:
-    to_choose = _models_to_choose(asked, sparsities)
+def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose: int) -> _Plan:
     sites = len(engine.names)
     models = (FOLDS + 1) * to_choose + FOLDS * (sites + 2) + 2 * _PAIRS + sites
     is_large = _work(engine, prepared) * models > _LARGE
@@ -299,10 +326,6 @@ def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, sparsitie
         if is_large:
             notes.append("Stability was not worked out, to save time; --stability 25 does it.")
     return _Plan(folds, pairs, tuple(notes))
-
-
-def _models_to_choose(asked: FitSpecification, sparsities: int) -> int:
-    return {"cv": asked.folds * sparsities, "ebic": sparsities}.get(str(asked.sparsity), 0)
 
 
 def _work(engine: Engine, prepared: Prepared) -> float:
@@ -322,6 +345,12 @@ def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list
         for label, count in zip(labels or (), prepared.labels or (), strict=True)
         if count < FOLDS
     ]
+
+
+def _notes_on_no_features(sparsity: int, pairs: int) -> list[str]:
+    if sparsity > 0 or pairs == 0:
+        return []
+    return ["Stability was not worked out: the model has no features to be found again."]
 
 
 def _both(

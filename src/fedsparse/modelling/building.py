@@ -142,7 +142,7 @@ def summarize(
     specification
         What was asked for.
     """
-    failure = failure_of(found.fitted)
+    failure = failure_of(found.fitted, found.sparsity)
     settings = {
         **({} if failure is None else {"failure": failure}),
         **specification.told(

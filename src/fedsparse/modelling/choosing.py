@@ -1,12 +1,13 @@
 """How many features: τ by cross-validation, folds inside every site, or by EBIC on one path."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln
 
-from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
@@ -26,23 +27,36 @@ from fedsparse.requests import Evaluate
 _GAMMA = 1.0
 """γ of EBIC: how much the number of possible supports counts; 0 is BIC, 1 the strictest."""
 
-_STEPS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
+_STEPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
+
+MOST_BETWEEN = 8
+"""τ values that a refinement tries at most."""
 
 
-def default_sparsities(width: int, rows: int, keep: int = 0) -> list[int]:
-    """τ from 1 (or the features to keep) upwards, each about one and a half times the last.
+def default_sparsities(width: int, rows: int, fewest: int = 0) -> list[int]:
+    """τ from 0 upwards, each about one and a half times the last.
 
-    At most as many as there are features, and a third of the rows: more cannot be told apart.
+    The last is 80, the number of features or a third of the rows, whichever is least: more cannot
+    be told apart.
+
+    Parameters
+    ----------
+    width
+        Features to choose from.
+    rows
+        To learn from.
+    fewest
+        Features that a model has at least; see `FitOptions.fewest`.
 
     Examples
     --------
     >>> default_sparsities(width=50, rows=40)
-    [1, 2, 3, 5, 8, 12]
+    [0, 1, 2, 3, 5, 8, 12, 13]
+    >>> default_sparsities(width=50, rows=40, fewest=4)
+    [4, 5, 8, 12, 13]
     """
-    most = max(min(width, rows // 3), keep, 1)
-    steps = [step for step in _STEPS if max(keep, 1) <= step <= most] or [most]
-    # All features together, where there are few.
-    return sorted({*steps, most}) if most == width <= _STEPS[-1] else steps
+    most = max(min(width, rows // 3, _STEPS[-1]), fewest, 1)
+    return sorted({fewest, *(step for step in _STEPS if fewest < step < most), most})
 
 
 def cross_validate(
@@ -50,6 +64,7 @@ def cross_validate(
     sparsities: Sequence[int],
     options: FitOptions,
     *,
+    refine: bool = False,
     folds: int = 5,
     on_model: OnModel = tell_nobody,
 ) -> Conversation[Selection]:
@@ -59,14 +74,22 @@ def cross_validate(
     started at the one before, and judged on the rows held back. The smallest τ within one standard
     error of the best is taken. All folds are in lockstep: they take the exchanges of the slowest.
 
+    Refining tries further τ where the choice may change: between the best and its neighbours among
+    those tried, and between the one that would be taken and the next smaller. Of the numbers there,
+    at most 8 are tried, evenly spread, all at once and each started at the nearest smaller model.
+    That is done up to three times. A method that cannot start from another model takes all of its
+    rounds for each: with such a one 4 are tried, once.
+
     Parameters
     ----------
     engine
         Shows the rows, features not scaled.
     sparsities
-        τ values.
+        τ values; 0 is the model of the intercept alone.
     options
         How models are fitted.
+    refine
+        Whether to try further values around the best of these.
     folds
         How many parts every site's rows are cut into.
     on_model
@@ -79,37 +102,24 @@ def cross_validate(
     >>> y = Z[:, 3] - Z[:, 7] + 0.1 * noise[:, 0]
     >>> data = fs.FederatedData.from_table(Z, y, ["north", "south"] * 30)
     >>> engine = fs.LocalEngine(data, "squared")
-    >>> choosing = cross_validate(engine, [1, 2, 5], FitOptions(fs.SquaredError()))
+    >>> choosing = cross_validate(engine, [0, 1, 5], FitOptions(fs.SquaredError()), refine=True)
     >>> chosen = fs.converse(engine, choosing)
-    >>> chosen.chosen, len(chosen.points)
-    (2, 3)
+    >>> chosen.chosen, [point.sparsity for point in chosen.points]
+    (2, [0, 1, 2, 3, 4, 5])
     """
     check_count("folds", folds)
     if folds < 2:
         raise OptionError("folds must be at least 2")
-    wanted = sorted(set(sparsities))
-    on_folds = together(
-        _judged_path(engine, fold, folds, wanted, options, on_model) for fold in range(folds)
-    )
-    judged, exchanges = yield from exchanges_of(on_folds)
-    paths = [path for path in judged if path is not None]
-    if not paths:
+    beginnings = [_without_fold(engine, fold, folds, options) for fold in range(folds)]
+    search = _Search(options, on_model, _points_of_folds, _Refining.of(options, refine))
+    (trials, points), exchanges = yield from exchanges_of(search.among(sparsities, beginnings))
+    if not points:
         raise DataError(
             "there are too few rows, or too few of some class, to hold some out; give the sparsity "
             "as a number"
         )
-    points = _points(wanted, np.array([path.losses for path in paths]))
-    best = min(points, key=lambda point: point.score)
-    return Selection(
-        method="cv",
-        measure=f"{_of_a_row(options)} per held-out row",
-        points=tuple(points),
-        best=best.sparsity,
-        chosen=_within_one_error(points, best),
-        rounds=exchanges,
-        bytes_down=sum(path.bytes_down for path in paths),
-        bytes_up=sum(path.bytes_up for path in paths),
-    )
+    measure = f"{_of_a_row(options)} per held-out row"
+    return _selection("cv", measure, points, trials, exchanges)
 
 
 def choose_by_ebic(
@@ -117,6 +127,7 @@ def choose_by_ebic(
     sparsities: Sequence[int],
     options: FitOptions,
     *,
+    refine: bool = False,
     on_model: OnModel = tell_nobody,
 ) -> Conversation[tuple[Selection, Fitted]]:
     """Choose τ by EBIC (Chen & Chen, Biometrika 2008) on all rows, and the model of that τ.
@@ -126,7 +137,7 @@ def choose_by_ebic(
 
     Parameters
     ----------
-    engine, sparsities, options, on_model
+    engine, sparsities, options, refine, on_model
         As in `cross_validate`.
 
     Examples
@@ -141,113 +152,192 @@ def choose_by_ebic(
     >>> selection.chosen, len(selection.points)
     (2, 3)
     """
-    wanted = sorted(set(sparsities))
-    (prepared, models, losses), exchanges = yield from exchanges_of(
-        _path_and_losses(engine, wanted, options, on_model)
+    search = _Search(options, on_model, _points_by_ebic, _Refining.of(options, refine))
+    (trials, points), exchanges = yield from exchanges_of(
+        search.among(sparsities, [_with_all_rows(engine, options)])
     )
-    scores = [
-        _ebic(model, loss, prepared.mass, options)
-        for model, loss in zip(models, losses, strict=True)
-    ]
-    lowest = int(np.argmin(scores))
-    selection = Selection(
-        method="ebic",
-        measure="EBIC",
-        points=tuple(
-            SelectionPoint(sparsity=sparsity, score=score)
-            for sparsity, score in zip(wanted, scores, strict=True)
-        ),
-        best=wanted[lowest],
-        chosen=wanted[lowest],
-        rounds=exchanges,
-        bytes_down=sum(model.result.records[-1].bytes_down for model in models),
-        bytes_up=sum(model.result.records[-1].bytes_up for model in models),
-    )
-    model = yield from fit_model(prepared, wanted[lowest], options, start=models[lowest])
+    (trial,) = trials  # all rows are there to be judged on
+    selection = _selection("ebic", "EBIC", points, trials, exchanges)
+    start = trial.models[selection.chosen]
+    model = yield from fit_model(trial.prepared, selection.chosen, options, start=start)
     return selection, model
 
 
-def fit_path(
-    prepared: Prepared, sparsities: Sequence[int], options: FitOptions, on_model: OnModel
-) -> Conversation[list[Fitted]]:
-    """Models of increasing τ: each started at the one before, or all at once if none can."""
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Rows that models are fitted on, rows that they are judged on, and what came of it by τ."""
 
-    def fitted(sparsity: int, start: Fitted | None) -> Conversation[Fitted]:
-        model = yield from fit_model(prepared, sparsity, options, start=start)
-        on_model(f"τ = {sparsity}")
+    prepared: Prepared
+    judged_on: Engine
+    models: Mapping[int, Fitted] = field(default_factory=dict)
+    losses: Mapping[int, float] = field(default_factory=dict)
+
+
+_Beginning = Conversation[_Trial | None]
+"""Prepares rows for a trial; None if nothing can be learnt from them."""
+
+_Scored = Callable[[Sequence[_Trial]], list[SelectionPoint]]
+"""How good every τ is that was tried, the smallest first."""
+
+
+@dataclass(frozen=True)
+class _Refining:
+    """How often further τ values are tried around the best, and how many at a time."""
+
+    times: int
+    values: int
+
+    @classmethod
+    def of(cls, options: FitOptions, refine: bool) -> "_Refining":
+        if not refine:
+            return cls(times=0, values=0)
+        # Three times are enough to get from a step of 30 to one of 1.
+        return cls(times=3, values=MOST_BETWEEN) if options.splices else cls(times=1, values=4)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Tries τ values on several sets of rows, the same on all, and more of them around the best."""
+
+    options: FitOptions
+    on_model: OnModel
+    scored: _Scored
+    refining: _Refining
+
+    def among(
+        self, sparsities: Sequence[int], beginnings: Sequence[_Beginning]
+    ) -> Conversation[tuple[list[_Trial], list[SelectionPoint]]]:
+        """What was tried, and how good it is; nothing where no row can be judged on."""
+        wanted = sorted(set(sparsities))
+        trials = _known((yield from together(self._path(own, wanted) for own in beginnings)))
+        points = self.scored(trials)
+        for _ in range(self.refining.times):
+            between = _spread(_values_between(points), self.refining.values)
+            if not between:
+                break
+            trials = _known((yield from together(self._at_once(own, between) for own in trials)))
+            points = self.scored(trials)
+        return trials, points
+
+    def _path(
+        self, beginning: _Beginning, sparsities: Sequence[int]
+    ) -> Conversation[_Trial | None]:
+        """One τ after another, each started at the one before; all at once if none can."""
+        trial = yield from beginning
+        if trial is None:
+            return None
+        if not self.options.splices:
+            return (yield from self._at_once(trial, sparsities))
+        models: dict[int, Fitted] = {}
+        for sparsity in sparsities:
+            models[sparsity] = yield from self._fitted(trial.prepared, sparsity, models)
+        return (yield from _judged(trial, models))
+
+    def _at_once(self, trial: _Trial, sparsities: Sequence[int]) -> Conversation[_Trial | None]:
+        """All τ at once, each started at the nearest smaller model there is."""
+        models = yield from together(
+            self._fitted(trial.prepared, sparsity, trial.models) for sparsity in sparsities
+        )
+        return (yield from _judged(trial, dict(zip(sparsities, models, strict=True))))
+
+    def _fitted(
+        self, prepared: Prepared, sparsity: int, known: Mapping[int, Fitted]
+    ) -> Conversation[Fitted]:
+        nearest = max((other for other in known if other < sparsity), default=None)
+        start = None if nearest is None else known[nearest]
+        model = yield from fit_model(prepared, sparsity, self.options.roughly, start=start)
+        self.on_model(f"τ = {sparsity}")
         return model
 
-    if not options.splices:
-        return (yield from together(fitted(sparsity, None) for sparsity in sparsities))
-    models: list[Fitted] = []
-    for sparsity in sparsities:
-        models.append((yield from fitted(sparsity, models[-1] if models else None)))
-    return models
+
+def _known(trials: Sequence[_Trial | None]) -> list[_Trial]:
+    return [trial for trial in trials if trial is not None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Path:
-    losses: FloatArray
-    bytes_down: int
-    bytes_up: int
-
-
-def _judged_path(
-    engine: Engine,
-    fold: int,
-    folds: int,
-    sparsities: Sequence[int],
-    options: FitOptions,
-    on_model: OnModel,
-) -> Conversation[_Path | None]:
-    """Losses of a path of models on the rows of a fold.
-
-    None if the fold has no rows, or if the others are all of one class.
-    """
+def _without_fold(engine: Engine, fold: int, folds: int, options: FitOptions) -> _Beginning:
+    """Rows but for a fold, to be judged on the fold."""
     rows, how = engine.lens.rows, options.how_to_part(folds)
     prepared = yield from prepare(engine.where(rows.but_part(fold, **how)), options)
     if not prepared.is_learnable:
         return None
-    models = yield from fit_path(prepared, sparsities, options.roughly, on_model)
     unseen = replace(prepared.engine.lens, rows=rows.part(fold, **how))
-    losses = yield from _losses(prepared.engine.through(unseen), models)
-    if losses is None:
-        return None
-    return _Path(
-        np.array(losses),
-        sum(model.result.records[-1].bytes_down for model in models),
-        sum(model.result.records[-1].bytes_up for model in models),
-    )
+    return _Trial(prepared, prepared.engine.through(unseen))
 
 
-def _path_and_losses(
-    engine: Engine, sparsities: Sequence[int], options: FitOptions, on_model: OnModel
-) -> Conversation[tuple[Prepared, list[Fitted], list[float]]]:
+def _with_all_rows(engine: Engine, options: FitOptions) -> _Beginning:
+    """All rows, to be judged on the same."""
     prepared = yield from prepare(engine, options)
-    models = yield from fit_path(prepared, sparsities, options.roughly, on_model)
-    losses = yield from _losses(prepared.engine, models)
-    assert losses is not None  # models were fitted on these rows
-    return prepared, models, losses
+    return _Trial(prepared, prepared.engine)
 
 
-def _losses(engine: Engine, models: Sequence[Fitted]) -> Conversation[list[float] | None]:
-    """Loss per row of every model, the ℓ2 term left out; None if nobody has a row."""
+def _judged(trial: _Trial, models: Mapping[int, Fitted]) -> Conversation[_Trial | None]:
+    """The trial with more models: the loss per row of each, the ℓ2 term left out.
+
+    None if nobody has a row to judge on.
+    """
     answers = yield tuple(
-        engine.ask(Evaluate(model.result.coef, is_penalized=False), "samples") for model in models
+        trial.judged_on.ask(Evaluate(model.result.coef, is_penalized=False), "samples")
+        for model in models.values()
     )
     if any(own.count == 0 for own in answers):
         return None
-    return [own.average("objective") for own in answers]
+    told = [own.average("objective") for own in answers]
+    losses = {**trial.losses, **dict(zip(models, told, strict=True))}
+    return replace(trial, models={**trial.models, **models}, losses=losses)
+
+
+def _values_between(points: Sequence[SelectionPoint]) -> list[int]:
+    """τ values not tried yet, beside the best or below the one that would be chosen."""
+    if not points:
+        return []
+    best, chosen = _best(points).sparsity, _chosen(points)
+    return [
+        value
+        for below, above in pairwise(point.sparsity for point in points)
+        if best in (below, above) or chosen == above
+        for value in range(below + 1, above)
+    ]
+
+
+def _spread(values: Sequence[int], most: int) -> list[int]:
+    """All of them, or that many evenly spread."""
+    count = min(len(values), most)
+    places = np.linspace(-1, len(values), count + 2)[1:-1]
+    return [values[round(place)] for place in places]
+
+
+def _selection(
+    method: Literal["cv", "ebic"],
+    measure: str,
+    points: Sequence[SelectionPoint],
+    trials: Sequence[_Trial],
+    exchanges: int,
+) -> Selection:
+    runs = [model.result.records[-1] for trial in trials for model in trial.models.values()]
+    return Selection(
+        method=method,
+        measure=measure,
+        points=tuple(points),
+        best=_best(points).sparsity,
+        chosen=_chosen(points),
+        rounds=exchanges,
+        bytes_down=sum(run.bytes_down for run in runs),
+        bytes_up=sum(run.bytes_up for run in runs),
+    )
 
 
 def _of_a_row(options: FitOptions) -> str:
     return "squared error" if options.is_regression else "log-loss"
 
 
-def _points(sparsities: Sequence[int], losses: FloatArray) -> list[SelectionPoint]:
-    """Mean and standard error over folds (rows) for every τ (columns)."""
+def _points_of_folds(folds: Sequence[_Trial]) -> list[SelectionPoint]:
+    """Mean and standard error over folds for every τ; nothing without a fold."""
+    if not folds:
+        return []
+    sparsities = sorted(folds[0].losses)
+    losses = np.array([[fold.losses[sparsity] for sparsity in sparsities] for fold in folds])
+    count = len(folds)
     means = losses.mean(axis=0)
-    count = losses.shape[0]
     errors = losses.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(means.size)
     return [
         SelectionPoint(sparsity=sparsity, score=float(mean), standard_error=float(error))
@@ -255,15 +345,31 @@ def _points(sparsities: Sequence[int], losses: FloatArray) -> list[SelectionPoin
     ]
 
 
-def _within_one_error(points: Sequence[SelectionPoint], best: SelectionPoint) -> int:
+def _points_by_ebic(trials: Sequence[_Trial]) -> list[SelectionPoint]:
+    (trial,) = trials
+    return [
+        SelectionPoint(sparsity=sparsity, score=_ebic(trial, sparsity))
+        for sparsity in sorted(trial.models)
+    ]
+
+
+def _best(points: Sequence[SelectionPoint]) -> SelectionPoint:
+    return min(points, key=lambda point: point.score)
+
+
+def _chosen(points: Sequence[SelectionPoint]) -> int:
+    """The smallest τ within one standard error of the best; the best where there are no errors."""
+    best = _best(points)
     limit = best.score + (best.standard_error or 0.0)
     return min(point.sparsity for point in points if point.score <= limit)
 
 
-def _ebic(model: Fitted, loss: float, mass: float, options: FitOptions) -> float:
-    own = max(loss, 1e-300)
-    deviance = mass * np.log(own) if options.is_regression else 2.0 * mass * own
-    nonzeros, possible = int(np.count_nonzero(model.coefficients)), model.coefficients.size
+def _ebic(trial: _Trial, sparsity: int) -> float:
+    loss, mass = max(trial.losses[sparsity], 1e-300), trial.prepared.mass
+    has_classes = trial.prepared.labels is not None
+    deviance = 2.0 * mass * loss if has_classes else mass * np.log(loss)
+    coefficients = trial.models[sparsity].coefficients
+    nonzeros, possible = int(np.count_nonzero(coefficients)), coefficients.size
     supports = _log_binomial(possible, nonzeros)
     return float(deviance + nonzeros * np.log(mass) + 2.0 * _GAMMA * supports)
 

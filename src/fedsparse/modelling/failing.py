@@ -8,16 +8,19 @@ _WHY = (
 )
 
 
-def failure_of(fitted: Fitted) -> str | None:
+def failure_of(fitted: Fitted, sparsity: int) -> str | None:
     """Why a model is worth nothing, in words; None if it is better than none.
 
     One that predicts unseen rows badly is a result all the same: only a model without features, or
-    one no better than x = 0 on the very rows it was learnt from, is a failure.
+    one no better than x = 0 on the very rows it was learnt from, is a failure. To choose τ = 0 is
+    none: that no feature predicts is what was found out.
 
     Parameters
     ----------
     fitted
         The model and the run that found it.
+    sparsity
+        τ that it was to have.
 
     Examples
     --------
@@ -26,9 +29,11 @@ def failure_of(fitted: Fitted) -> str | None:
     >>> data = fs.FederatedData.from_clients([([[1.0], [1.0]], [3.0, 1.0])])
     >>> engine = fs.LocalEngine(data, "squared")
     >>> model = fs.converse(engine, fit(engine, 1, FitOptions(fs.SquaredError())))
-    >>> failure_of(model)[:59]
+    >>> failure_of(model, sparsity=1)[:59]
     'The model is no better than none: it has no features. A sit'
     """
+    if sparsity == 0:
+        return None
     result = fitted.result
     first = result.records[0]
     if not fitted.coefficients.any():

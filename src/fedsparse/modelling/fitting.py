@@ -132,6 +132,11 @@ class FitOptions:
         """Whether targets are numbers."""
         return isinstance(self.loss, SquaredError)
 
+    @property
+    def fewest(self) -> int:
+        """Features that a model has at least: those to keep, one if it has no intercept either."""
+        return max(len(set(self.keep)), 0 if self.intercept else 1)
+
     def how_to_part(self, folds: int) -> "Parting":
         """How every site's rows are cut into folds."""
         return {"of": folds, "seed": self.seed, "by_class": not self.is_regression}
@@ -343,7 +348,7 @@ def fit_model(
     prepared
         From `prepare` with the same options.
     sparsity
-        τ, the intercept not counted.
+        τ, the intercept not counted: 0 is the model of the intercept alone.
     options
         How.
     start
@@ -405,6 +410,8 @@ def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm
             f"{len(set(options.keep))} features are to be kept, more than the sparsity of "
             f"{sparsity}; raise it"
         )
+    if sparsity < options.fewest:
+        raise OptionError("without an intercept a model has 1 feature or more; ask for no fewer")
     constraint = _constraint(options)(sparsity + len(intercept), keep=(*options.keep, *intercept))
     if options.algorithm is None:
         return FedSplice(constraint, tolerance=options.tolerance, weights="samples")

@@ -95,8 +95,11 @@ class FitSpecification(TableSpecification):
         Shown(also="--features"),
     ] = "cv"
     sparsities: Annotated[
-        tuple[Count, ...] | None,
-        Field(description="Numbers of features to choose from; by default a range."),
+        tuple[Annotated[int, Field(ge=0)], ...] | None,
+        Field(
+            description="Numbers of features to choose from, and no others; by default a range, "
+            "and more around the best."
+        ),
     ] = None
     folds: Annotated[int, Field(ge=2, description="Parts of the rows that 'cv' takes in turn.")] = 5
     held_out: Annotated[

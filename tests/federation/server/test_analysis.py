@@ -14,8 +14,11 @@ from fedsparse.federation.server import mailbox, stages
 from fedsparse.federation.server.outcome import train
 from fedsparse.federation.server.replay import replay
 from fedsparse.federation.server.training import Training
+from fedsparse.federation.sites.ledger import judged_in
+from fedsparse.federation.sites.policy import Policy
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary
+from fedsparse.requests.wire.frame import unpacked
 from tests.builders import STORAGES
 from tests.federation.federated_tables import (
     KINDS,
@@ -62,6 +65,31 @@ def test_it_is_that_of_one_process_however_the_number_of_features_comes_about(sp
     specification = specification_for("numbers", sparsity=sparsity)
     found = analysed(engine_on(grid_of(sites_of(clients)), "numbers"), specification)
     assert_same_analysis(found, analysed_in_memory(clients, "numbers", specification))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_that_of_one_process_where_no_feature_predicts(kind):
+    draw = np.random.default_rng(1)
+    clients = [(Z, draw.permutation(targets)) for Z, targets in clients_of(kind)]
+    specification = specification_for(kind)
+    found = analysed(engine_on(grid_of(sites_of(clients)), kind), specification)
+    assert_same_analysis(found, analysed_in_memory(clients, kind, specification))
+    assert (found.sparsity, found.stability) == (0, None)
+    assert not found.fitted.coefficients.any()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two classes"])
+def test_the_default_analysis_takes_a_small_part_of_what_a_site_answers(kind):
+    grid = grid_of(sites_of(clients_of(kind)))
+    analysed(engine_on(grid, kind), FitSpecification())
+    for node in grid.nodes:
+        asked = Counter(
+            unpacked(request)[0]["request"]
+            for own in questions_to(grid, node)
+            for _, request in own.requests
+        )
+        assert asked.total() < Policy().most_answers_per_month / 20
+        assert 0 < judged_in(asked) <= Policy().most_judged / 10
 
 
 def questions_to(grid, node):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fedsparse.files import ready_folder, write_atomically
+from fedsparse.modelling.no_features import sentence_on_no_features
 from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.convergence_section import convergence_sections
 from fedsparse.report.fit.evaluation_section import evaluation_sections
@@ -13,7 +14,7 @@ from fedsparse.report.fit.selection_section import selection_sections
 from fedsparse.report.fit.sites_section import sites_sections
 from fedsparse.report.fit.stability_section import stability_sections
 from fedsparse.report.page import Page, Section
-from fedsparse.report.parts import Notes
+from fedsparse.report.parts import Notes, Paragraph
 
 
 def fit_page(summary: FitSummary) -> Page:
@@ -41,9 +42,10 @@ def fit_page(summary: FitSummary) -> Page:
     model = summary.model
     sections = [
         *_notes(summary),
+        *_no_features(summary),
         *features_sections(model, summary.stability),
         *evaluation_sections(summary.evaluation),
-        *selection_sections(summary.selection, is_per_class=model.task == "multiclass"),
+        *selection_sections(summary.selection),
         *stability_sections(summary.stability, {feature.name for feature in model.features}),
         *convergence_sections(summary),
         *sites_sections(summary),
@@ -59,6 +61,12 @@ def save_fit(summary: FitSummary, folder: Path) -> None:
     summary.model.save(folder / "model.json")
     summary.save(folder / "fit.json")
     write_atomically(folder / "report.html", page)
+
+
+def _no_features(summary: FitSummary) -> list[Section]:
+    """That it was found out that none predicts."""
+    told = sentence_on_no_features(summary)
+    return [] if told is None else [Section("No feature was chosen", [Paragraph(told)])]
 
 
 def _notes(summary: FitSummary) -> list[Section]:

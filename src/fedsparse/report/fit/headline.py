@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from fedsparse.modelling.no_features import guess_of
 from fedsparse.modelling.summary import FitSummary, SiteCount
 from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import SPACE, counted, percent, quoted
@@ -31,7 +32,10 @@ def headline(summary: FitSummary) -> str:
 def _finding(summary: FitSummary) -> str:
     count, target = len(summary.model.features), quoted(summary.model.target)
     if count == 0:
-        return f"None of {counted(summary.candidates, 'feature')} was chosen to predict {target}"
+        none = f"None of {counted(summary.candidates, 'feature')}"
+        if summary.selection is not None and summary.selection.chosen == 0:
+            return f"{none} predicts {target} better than {guess_of(summary.model)}"
+        return f"{none} was chosen to predict {target}"
     chosen = f"{count:,} of {counted(summary.candidates, 'feature')}"
     skill = _skill(summary, target, is_one=count == 1)
     if skill:
@@ -79,6 +83,8 @@ def _rows(summary: FitSummary, learnt_from: Sequence[SiteCount]) -> int:
 def _baseline(summary: FitSummary) -> str:
     """What an accuracy has to be compared with."""
     confusion = None if summary.evaluation is None else summary.evaluation.confusion
+    if not summary.model.features:  # then no accuracy is told
+        return ""
     if _metrics(summary).get("accuracy") is None or confusion is None:
         return ""
     rows = zip(confusion.classes, confusion.counts, strict=True)

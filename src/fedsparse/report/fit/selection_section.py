@@ -1,5 +1,7 @@
 """The section on how the number of features was chosen."""
 
+from collections.abc import Sequence
+
 import altair as alt
 import polars as pl
 
@@ -11,8 +13,11 @@ from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol
 from fedsparse.report.style import FIRST, LINES, PAPER, SECOND
 
+_TICKS = (0, 1, 2, 5, 10, 20, 50)
+"""Of an axis that holds zero."""
 
-def selection_sections(selection: Selection | None, *, is_per_class: bool) -> list[Section]:
+
+def selection_sections(selection: Selection | None) -> list[Section]:
     """How good models with fewer and with more features are, and which was taken.
 
     Parameters
@@ -27,25 +32,25 @@ def selection_sections(selection: Selection | None, *, is_per_class: bool) -> li
     >>> points = (SelectionPoint(sparsity=5, score=0.4), SelectionPoint(sparsity=10, score=0.5))
     >>> chosen = Selection(method="ebic", measure="EBIC", points=points, best=5, chosen=5,
     ...                    rounds=12, bytes_down=900, bytes_up=1600)
-    >>> [section.heading for section in selection_sections(chosen, is_per_class=False)]
+    >>> [section.heading for section in selection_sections(chosen)]
     ['How the number of features was chosen']
     """
     if selection is None or len(selection.points) < 2:
         return []
     parts: list[Part] = [
-        Paragraph(_explanation(selection, is_per_class)),
+        Paragraph(_explanation(selection)),
         Key(_key(selection)),
-        Charts([selection_chart(selection, is_per_class=is_per_class)]),
+        Charts([selection_chart(selection)]),
     ]
     return [Section("How the number of features was chosen", parts)]
 
 
-def selection_chart(selection: Selection, *, is_per_class: bool) -> alt.LayerChart:
+def selection_chart(selection: Selection) -> alt.LayerChart:
     """Score against τ, with standard errors, the best and the chosen one marked.
 
     Parameters
     ----------
-    selection, is_per_class
+    selection
         As in `selection_sections`.
 
     Examples
@@ -53,16 +58,14 @@ def selection_chart(selection: Selection, *, is_per_class: bool) -> alt.LayerCha
     >>> points = (SelectionPoint(sparsity=5, score=0.4), SelectionPoint(sparsity=50, score=0.5))
     >>> chosen = Selection(method="ebic", measure="EBIC", points=points, best=5, chosen=5,
     ...                    rounds=12, bytes_down=900, bytes_up=1600)
-    >>> chart = selection_chart(chosen, is_per_class=False).to_dict()
+    >>> chart = selection_chart(chosen).to_dict()
     >>> chart["layer"][0]["encoding"]["x"]["scale"]["type"]
     'log'
     """
     points = sorted(selection.points, key=lambda point: point.sparsity)
-    title = "Features of each class (τ)" if is_per_class else "Features (τ)"
-    x = alt.X("sparsity:Q", title=title, axis=alt.Axis(grid=False, format=",", tickMinStep=1))
-    scale = scale_for(pl.Series([float(point.sparsity) for point in points]))
+    title = "Features (τ)"
     base = alt.Chart(alt.InlineData([_row(point) for point in points])).encode(
-        x=x.scale(close_scale(scale, 12))
+        x=_sparsity_axis(title, [point.sparsity for point in points])
     )
     score = alt.Y("score:Q", title=_capital(selection.measure))
     y = score.scale(close_scale("linear", 6))
@@ -87,6 +90,18 @@ def selection_chart(selection: Selection, *, is_per_class: bool) -> alt.LayerCha
         description=f"{_capital(selection.measure)} against the number of features. "
         f"The lowest is at {selection.best}; {selection.chosen} was chosen.",
     )
+
+
+def _sparsity_axis(title: str, tried: Sequence[int]) -> alt.X:
+    """τ on a scale that leaves small values room, zero among them."""
+    x = alt.X("sparsity:Q", title=title)
+    scale = scale_for(pl.Series([float(sparsity) for sparsity in tried]))
+    if scale == "log" and min(tried) == 0:  # which a logarithm has no place for
+        ticks = [tick for tick in _TICKS if tick <= max(tried)]
+        symlog = alt.Scale(type="symlog", constant=1, nice=False, padding=12)
+        return x.axis(alt.Axis(grid=False, format=",", values=ticks)).scale(symlog)
+    axis = alt.Axis(grid=False, format=",", tickMinStep=1)
+    return x.axis(axis).scale(close_scale(scale, 12))
 
 
 def _row(point: SelectionPoint) -> dict[str, object]:
@@ -130,13 +145,17 @@ def _means(selection: Selection) -> str:
 
 def _choice(selection: Selection) -> str:
     if selection.chosen == selection.best:
-        return f"The best has {counted(selection.best, 'feature')}, and was taken."
+        return f"The best has {_features(selection.best)}, and was taken."
     if selection.method == "cv" and selection.chosen < selection.best:
         return (
-            f"The best has {counted(selection.best, 'feature')}. The smallest that is worse by no "
-            f"more than one standard error has {selection.chosen:,}, and was taken."
+            f"The best has {_features(selection.best)}. The smallest that is worse by no more than "
+            f"one standard error has {selection.chosen or 'none'}, and was taken."
         )
-    return f"The best has {counted(selection.best, 'feature')}; {selection.chosen:,} were taken."
+    return f"The best has {_features(selection.best)}; {selection.chosen:,} were taken."
+
+
+def _features(count: int) -> str:
+    return counted(count, "feature") if count else "no features"
 
 
 def _key(selection: Selection) -> dict[str, Symbol]:
