@@ -24,8 +24,6 @@ def selection_sections(selection: Selection | None) -> list[Section]:
     ----------
     selection
         Nothing is shown without it, or if there was nothing to choose from.
-    is_per_class
-        Whether τ counts the features of each class.
 
     Examples
     --------
@@ -124,15 +122,14 @@ def _tooltip(measure: str) -> list[alt.Tooltip]:
     ]
 
 
-def _explanation(selection: Selection, is_per_class: bool) -> str:
+def _explanation(selection: Selection) -> str:
     tried = [point.sparsity for point in selection.points]
-    per_class = " for each class" if is_per_class else ""
     cost = (
         f"It took {counted(selection.rounds, 'round')} and "
         f"{size(selection.bytes_down + selection.bytes_up)} in all."
     )
     return (
-        f"Models with {min(tried):,} to {counted(max(tried), 'feature')}{per_class} were compared "
+        f"Models with {min(tried):,} to {counted(max(tried), 'feature')} were compared "
         f"by {_means(selection)} (lower is better). {_choice(selection)} {cost}"
     )
 
