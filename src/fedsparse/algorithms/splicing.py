@@ -136,6 +136,8 @@ class FedSplice(Algorithm):
         """Choose candidates, or splice; where f has risen, mend or take back."""
         with one_thread():
             models = models_of(self.sparsity, state.x.shape)
+            if "last" in state.memory:
+                return state.remember(done=np.ones(1)).step(self._newton(state, answers)[0], 0)
             if "union" in state.memory:
                 return self._splice(state, answers, models)
             if answers.average("objective") <= _best_objective(state):
@@ -211,6 +213,8 @@ class FedSplice(Algorithm):
         if self._is_worth(state, gain):
             return state.remember(trial=np.array([np.inf])).step(moved, 0)
         best = state.memory["best"]
+        if models.classes > 1:  # what bounds the Hessian does not lead to the last digits
+            return state.remember(last=np.ones(1)).step(best, 0)
         return state.remember(done=np.ones(1)).step(moved if gain > 0 else best, 0)
 
     def _is_worth(self, state: State, gain: float) -> bool:

@@ -156,7 +156,8 @@ class ClassCurvature(Curvature):
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """A number, a vector and an upper triangle for each class, one by one."""
-        counts = np.bincount(self.support // shape[0], minlength=shape[1])
+        width, classes = self.x.shape
+        counts = np.bincount(self.support // width, minlength=classes)
         total = sum(triangle_size(int(count)) for count in counts)
         return {"objective": None, "gradient": (self.support.size,), "hessian": (total,)}
 
@@ -175,10 +176,8 @@ class SharedCurvature(Curvature):
 
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """A number, a vector over all classes and the upper triangle of a matrix of features."""
-        size = self.support.size
-        return {
-            "objective": None, "gradient": (size * shape[1],), "hessian": (triangle_size(size),)
-        }  # fmt: skip
+        size, classes = self.support.size, self.x.shape[1]
+        return {"objective": None, "gradient": (size * classes,), "hessian": (triangle_size(size),)}
 
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``objective``, ``gradient`` and ``hessian`` of each client."""
