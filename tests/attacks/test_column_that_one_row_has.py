@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.triangles import from_triangle
 from fedsparse.errors import FederationError
 from fedsparse.federation.sites import site as site_module
 from fedsparse.federation.sites.policy import Policy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.triangles import from_triangle
 from fedsparse.engines import local
 from fedsparse.engines.lens import Lens
 from fedsparse.federation.payloads import Answered, Setup

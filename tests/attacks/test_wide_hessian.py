@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.triangles import from_triangle
 from tests.attacks.victims import NotToldError, Server, site_with
 
 ROWS, WIDTH = 12, 20

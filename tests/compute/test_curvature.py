@@ -6,7 +6,7 @@ import pytest
 import fedsparse as fs
 from fedsparse.algorithms import EDSL
 from fedsparse.compute import open_clients
-from fedsparse.compute.curvature import from_triangle, triangle_index, triangle_size
+from fedsparse.compute.triangles import from_triangle, triangle_index, triangle_size
 from fedsparse.compute.workers import Workers
 from fedsparse.engines import LocalEngine
 from fedsparse.engines.engine import Ask

@@ -20,7 +20,7 @@ def answer(vector, number):
 
 
 def total_of(*contributions):
-    total = Integers.zeros(LAYOUT.narrow, LAYOUT.wide)
+    total = Integers.zeros(*LAYOUT.counts)
     for own in contributions:
         total.add(LAYOUT.encode(own))
     return LAYOUT.decode(total)
@@ -75,7 +75,7 @@ def test_the_length_depends_on_nothing_but_what_is_asked():
 
 def test_bytes_are_read_as_they_were_written():
     written = LAYOUT.encode([(answer([1, -2, 3], 0.5), 2.0)] * 2)
-    again = Integers.from_bytes(written.to_bytes(), LAYOUT.narrow, LAYOUT.wide)
+    again = Integers.from_bytes(written.to_bytes(), LAYOUT.counts)
     assert again.to_bytes() == written.to_bytes()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.subset import Quadratic
 from fedsparse.arrays import FloatArray
-from fedsparse.compute.curvature import from_triangle
+from fedsparse.compute.triangles import from_triangle
 from fedsparse.errors import OptionError
 from fedsparse.problem.losses import Loss, SquaredError
 from fedsparse.requests import Answers, Curvature, Request

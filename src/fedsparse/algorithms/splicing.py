@@ -5,14 +5,21 @@
     U    ← the support, and the features of largest g_j² / h_j
     g, H ← gradient and Hessian on U at the new x                                    (`Curvature`)
     x    ← the best τ-sparse point of the quadratic model on U
-    until that gains nothing
+    until that gains nothing; then once more with a wider U
 
-The server adds up exact derivatives, so sites may differ as much as they like. For the squared loss
-the model is exact, and Newton's step is not needed. For others f is the judge: where x comes out
-higher, steps on its own support are made as long as they promise to pay, a round each; if they do
-not, it is taken back, and the model is bent more, H ← αH, which makes for shorter steps and fewer
-exchanges. With several classes H is no Hessian but a matrix that separates the classes; α ≥ 1 and
-D ⪯ diag(p) there make sure that some α is large enough.
+The server adds up derivatives of all rows, so sites may differ as much as they like. f is the
+judge: where x comes out higher, steps on its own support are made as long as they promise to pay, a
+round each; if they do not, it is taken back, and the model is bent more, H ← αH, which makes for
+shorter steps and fewer exchanges. With several classes H is no Hessian but a matrix that separates
+the classes; α ≥ 1 and D ⪯ diag(p) there make sure that some α is large enough.
+
+Messages are short: slopes in float32, Hessians in eight bits an entry or, on few features, sixteen
+(`compute.rounded_matrix`). That is precise enough to choose by; f and slopes at every new x make up
+for the rest. The Hessian of the squared loss is the same everywhere: no entry of it is asked for
+twice, and U is all that is known. That of another loss is hardly another one after a splice that
+gained little: entries then go on being asked for where the others come from, which is all that
+keeps them together, until nothing is gained by them any more (lazy Hessians: Doikov, Chayti &
+Jaggi, ICML 2023).
 
 Exchanging features by what they are worth is the idea of splicing (Zhu, Wen, Zhu, Zhang & Wang, A
 polynomial algorithm for best-subset selection, PNAS 2020); screening by g_j² / (2 h_j) is theirs.
@@ -22,24 +29,46 @@ sends Hessians in a federation, too.
 """
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedsparse.algorithms.algorithm import Algorithm, State
-from fedsparse.algorithms.splicing_models import Known, Models, models_of, newton_point
+from fedsparse.algorithms.splicing_models import (
+    Known,
+    Models,
+    above_rounding,
+    matrix_told,
+    models_of,
+    newton_point,
+    part_of_triangle,
+    powers_of_two,
+    rounding_told,
+)
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_not_negative
-from fedsparse.compute.curvature import from_triangle
-from fedsparse.compute.stacks import flatten
+from fedsparse.compute.stacks import flatten, unflatten
+from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.errors import OptionError
 from fedsparse.problem.losses import Loss
 from fedsparse.problem.sparsity import Sparsity, as_sparsity
-from fedsparse.requests import Answers, Request, Slopes
+from fedsparse.requests import Answers, Curvature, Slopes
 from fedsparse.threads import one_thread
 
 FEWEST_CANDIDATES = 50
 """A Hessian on so many more features costs little, whatever τ."""
+
+FIRST_FEATURES = 250
+"""A Hessian on so many features is short beside other messages: 31 kB in eight bits."""
+
+MOST_FEATURES = 520
+"""Candidates that fill a union of so many features: what they do not improve, more hardly do."""
+
+FINE_FEATURES = 150
+"""A Hessian on so few is short in sixteen bits, too."""
+
+MOST_KNOWN = 4000
+"""Features on which a Hessian is remembered, if no message is too long."""
 
 MOST_MENDINGS = 3
 """Rounds spent on a new support at most before it is given up."""
@@ -49,6 +78,18 @@ MOST_REFUSALS = 4
 
 MOST_UNKNOWNS = 1000
 """Newton's step on more entries than these would take more bytes than it is worth."""
+
+NEAR = 0.05
+"""A share of f: where a splice gains no more, second derivatives are nearly what they were."""
+
+PATIENCE = 2
+"""Splices that may gain little, together, before it is over."""
+
+WORTHWHILE = 1.5
+"""A union that is not so many times as wide as the last one is not worth a round."""
+
+_LAST_DIGITS = 1e-9
+"""A share of f that is not worth another round."""
 
 _LONGER, _SHORTER, _MUCH_SHORTER = 0.7, 2.5, 10.0
 """What α is multiplied by after a success, and after failures with and without new features."""
@@ -69,10 +110,15 @@ class FedSplice(Algorithm):
         τ, per class for softmax; or `TopK`, `TopKPerClass` or `TopKRows`, which can name features
         that are always kept.
     candidates
-        How many features outside the support are considered at a time; by default τ, and at
-        least 50.
+        How many features outside the support are considered at a time. By default at least 50, so
+        many at first that a Hessian is short, and 500 where these gain nothing, if
+        ``message_bytes`` allows.
+    message_bytes
+        How long an answer of a site may be, if 50 candidates do not take more already: Hessians
+        have eight bits an entry, or sixteen if there are few, and slopes are float32. None: neither
+        are numbers rounded, nor do bytes matter, as in one process.
     tolerance
-        Stop when a splice lowers f by less than this share.
+        Stop exchanging features when the last two splices have lowered f by less than this share.
     start_at
         Where to begin; 0 by default. It is projected onto the constraint.
     weights
@@ -89,7 +135,8 @@ class FedSplice(Algorithm):
 
     sparsity: int | Sparsity
     candidates: int | None = None
-    tolerance: float = 1e-9
+    message_bytes: int | None = 1_000_000
+    tolerance: float = 1e-3
     start_at: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -98,6 +145,8 @@ class FedSplice(Algorithm):
             check_count("sparsity", self.sparsity)
         if self.candidates is not None:
             check_count("candidates", self.candidates)
+        if self.message_bytes is not None:
+            check_count("message_bytes", self.message_bytes)
         check_not_negative("tolerance", self.tolerance)
         if self.clients_per_round is not None:
             raise OptionError("FedSplice asks every client; leave clients_per_round out")
@@ -109,10 +158,15 @@ class FedSplice(Algorithm):
         begin = as_sparsity(self.sparsity, shape).project(self._begin(state.x))
         return State(x=begin, seed=seed).remember(
             l2=np.array([loss.l2]),
-            quadratic=np.array([loss.is_quadratic]),
+            quadratic=np.array([loss.is_quadratic and len(shape) == 1]),
             best=begin,
             best_objective=np.array([np.inf]),
             bend=np.ones(1),
+            features=np.empty(0),
+            triangles=np.empty(0),
+            rounding=np.empty(0),
+            accepted=np.empty(0),
+            diagonal=np.zeros(shape, order="F"),
         )
 
     def _begin(self, zero: FloatArray) -> FloatArray:
@@ -126,23 +180,45 @@ class FedSplice(Algorithm):
             )
         return begin
 
-    def request(self, state: State) -> Request:
+    def request(self, state: State) -> Slopes | Curvature:
         """Ask for slopes at a new x, then for curvature on the features they point to."""
+        is_short, diagonal = self.message_bytes is not None, state.memory["diagonal"]
+        if "ending" in state.memory:
+            fine = "fine" in state.memory
+            support = np.flatnonzero(flatten(state.x))
+            units = _only(powers_of_two(diagonal), support) if is_short else None
+            is_known = _places(state, "features").size > 0
+            known = support if is_known else support[:0]
+            return Curvature(state.x, support, known, units, bits=16 if fine else _bits(support))
         if "union" in state.memory:
-            return models_of(self.sparsity, state.x.shape).request(state.x, _union(state))
-        return Slopes(state.x, self._stepped_on(state))
+            models = models_of(self.sparsity, state.x.shape)
+            union = _places(state, "union")
+            units = _only(models.units(diagonal), union) if is_short else None
+            known, bits = self._kept(state, union), _bits(union)
+            request = models.request(state.x, union, known, units, bits)
+            if "anchor" in state.memory:
+                request = replace(request, x=state.memory["anchor"], only_second=True)
+            return request
+        support = self._stepped_on(state)
+        units = _only(powers_of_two(diagonal), support) if is_short else None
+        is_new = not (_is_kept(state) and diagonal.any())
+        return Slopes(state.x, support, units, _bits(support), with_diagonal=is_new)
 
     def update(self, state: State, answers: Answers) -> State:
         """Choose candidates, or splice; where f has risen, mend or take back."""
         with one_thread():
-            models = models_of(self.sparsity, state.x.shape)
-            if "last" in state.memory:
-                return state.remember(done=np.ones(1)).step(self._newton(state, answers)[0], 0)
-            if "union" in state.memory:
-                return self._splice(state, answers, models)
+            asked, models = self.request(state), models_of(self.sparsity, state.x.shape)
+            if "ending" in state.memory:
+                assert isinstance(asked, Curvature)
+                return self._finish(state, asked, answers)
+            if isinstance(asked, Curvature):
+                return self._splice(state, asked, answers, models)
+            moved, gain = self._newton(state, asked, answers)
+            if "diagonal" in answers.sums:
+                state = state.remember(diagonal=answers.total("diagonal"))
             if answers.average("objective") <= _best_objective(state):
-                return self._choose_candidates(state, answers, models)
-            return self._mend(state, answers, models)
+                return self._choose_candidates(state, answers, models, moved, gain)
+            return self._mend(state, answers, models, moved, gain)
 
     def is_done(self, state: State) -> bool:
         """Whether the last splice gained nothing."""
@@ -152,39 +228,83 @@ class FedSplice(Algorithm):
         """What a user can do when a run diverges."""
         return "Rescale the features or add an ℓ2 term, such as loss=Logistic(l2=0.01)."
 
-    def _choose_candidates(self, state: State, answers: Answers, models: Models) -> State:
+    def _choose_candidates(
+        self, state: State, answers: Answers, models: Models, moved: FloatArray, gain: float
+    ) -> State:
         """x is the best so far: step on its support, and take features that promise most."""
+        objective = answers.average("objective")
         l2 = float(state.memory["l2"][0])
         gradient = answers.mean("gradient") + l2 * state.x
-        diagonal = answers.mean("diagonal") + l2
-        union = models.union(state.x, gradient, diagonal, self._beside(models))
-        moved, _ = self._newton(state, answers)
+        diagonal = state.memory["diagonal"] / answers.weight + l2
         bend = 1.0  # the Hessian of a single class is exact
         if models.classes > 1 and "trial" in state.memory:
             bend = max(_LEAST_BEND, _LONGER * float(state.memory["bend"][0]))
         if not np.array_equal(state.x != 0, state.memory["best"] != 0):
-            state = state.forget("refused")  # they were refused in place of another support
+            # They were refused in place of another support, and candidates are others now.
+            state = state.forget("refused", "wide")
+        narrow, wide = (
+            models.union(state.x, gradient, diagonal, beside)
+            for beside in self._beside(state, models)
+        )
         state = state.forget("trial", "mended").remember(
             best=state.x,
-            best_objective=np.array([answers.average("objective")]),
+            best_objective=np.array([objective]),
+            accepted=np.append(state.memory["accepted"], objective),
             bend=np.array([bend]),
-            union=union.astype(np.float64),
+            narrow=narrow.astype(np.float64),
+            ranked=wide.astype(np.float64),
         )
-        return state.step(moved, 0)
+        if self._is_slow(state):
+            return self._widened(state) or self._end(state, moved, gain)
+        if narrow.size == 0:
+            return state.remember(done=np.ones(1)).step(state.x, 0)
+        if _is_kept(state):
+            known = _places(state, "features")
+            state = state.remember(gradient=gradient)
+            if known.size and np.isin(narrow, known, assume_unique=True).all():
+                # All second derivatives are known: no need to ask for them.
+                return self._try(state.remember(best_gradient=gradient[known]), models)
+        return self._ask(state, narrow).step(state.x if "anchor" in state.memory else moved, 0)
 
-    def _splice(self, state: State, answers: Answers, models: Models) -> State:
+    def _ask(self, state: State, union: Int64Array) -> State:
+        """Ask for curvature on a union, and on all that is known as long as that is not too much.
+
+        Of the squared loss: then all of it is part of the model.
+        """
+        if _is_kept(state):
+            both = np.union1d(union, _places(state, "features"))
+            if both.size <= self._most_known(union):
+                union = both
+        return state.remember(union=union.astype(np.float64))
+
+    def _splice(self, state: State, request: Curvature, answers: Answers, models: Models) -> State:
         """Move to the best τ-sparse point of the model."""
+        known, rounding = None, rounding_told(request, answers)
+        if request.known.size:
+            features = _places(state, "features")
+            known = part_of_triangle(state.memory["triangles"], features, request.known)
+            places = np.searchsorted(request.support, request.known)
+            before = state.memory["rounding"][np.searchsorted(features, request.known)]
+            rounding[places] = np.maximum(rounding[places], before)
+        state = state.remember(
+            features=state.memory["union"],
+            triangles=matrix_told(request, answers.mean("hessian"), known),
+            rounding=rounding,
+        ).forget("union")
+        if "anchor" in state.memory:
+            gradient = state.memory["gradient"][request.support]
+            return self._try(state.remember(best_gradient=gradient), models)
+        state = state.remember(anchored=request.x)
         objective, best = answers.average("objective"), state.memory["best"]
         if objective > _best_objective(state) and not np.array_equal(state.x, best):
             # Newton's step went too far: ask again where it began.
-            return state.remember(bend=_SHORTER * state.memory["bend"]).step(best, 0)
-        penalty = float(state.memory["l2"][0]) * models.on_union(state.x, _union(state))
-        state = state.forget("union").remember(
+            state = state.remember(bend=_SHORTER * state.memory["bend"])
+            return self._ask(state, request.support).step(best, 0)
+        penalty = float(state.memory["l2"][0]) * models.on_union(state.x, request.support)
+        state = state.remember(
             best=state.x,
             best_objective=np.array([objective]),
             best_gradient=answers.mean("gradient") + penalty,
-            features=state.memory["union"],
-            triangles=answers.mean("hessian"),
         )
         return self._try(state, models)
 
@@ -194,7 +314,7 @@ class FedSplice(Algorithm):
         if refused < MOST_REFUSALS:
             moved, gain = models.lowest(_known(state))
             if self._is_worth(state, gain) and not _is_refused(state, moved):
-                return state.remember(trial=np.array([np.inf])).step(moved, 0)
+                return self._tried(state, moved, gain)
         if 0 < refused < MOST_REFUSALS:
             # The model cannot be trusted with all exchanges at once.
             found = [
@@ -203,71 +323,229 @@ class FedSplice(Algorithm):
                 if self._is_worth(state, gain) and not _is_refused(state, moved)
             ]
             if found:
-                _, moved = max(found, key=lambda entry: entry[0])
-                return state.remember(trial=np.array([np.inf])).step(moved, 0)
+                gain, moved = max(found, key=lambda entry: entry[0])
+                return self._tried(state, moved, gain)
         return self._settle(state, models)
 
-    def _settle(self, state: State, models: Models) -> State:
-        """Exchange nothing: go to the models' lowest point on the support, or stop."""
-        moved, gain = models.lowest_on_support(_known(state))
-        if self._is_worth(state, gain):
-            return state.remember(trial=np.array([np.inf])).step(moved, 0)
+    def _tried(self, state: State, moved: FloatArray, gain: float) -> State:
+        """Go to a point that may be lower; if it is near, second derivatives are kept."""
+        is_near = gain <= NEAR * abs(_best_objective(state)) and moved.ndim == 1
+        if is_near and not _flag(state, "quadratic"):
+            state = state.remember(anchor=state.memory["anchored"])
+        else:
+            state = state.forget("anchor")
+        return state.remember(trial=np.array([np.inf])).step(moved, 0)
+
+    def _asked_anew(self, state: State) -> State | None:
+        """Ask for second derivatives at the best x, if those that are known come from another."""
         best = state.memory["best"]
-        if models.classes > 1:  # what bounds the Hessian does not lead to the last digits
-            return state.remember(last=np.ones(1)).step(best, 0)
-        return state.remember(done=np.ones(1)).step(moved if gain > 0 else best, 0)
+        if "anchor" not in state.memory or np.array_equal(state.memory["anchor"], best):
+            return None
+        state = state.forget("anchor", "refused").remember(features=np.empty(0))
+        return self._ask(state, _places(state, "narrow")).step(best, 0)
+
+    def _widened(self, state: State) -> State | None:
+        """Look farther, unless that has been done already, or is not much farther."""
+        ranked, features = _places(state, "ranked"), _places(state, "features")
+        both = np.union1d(ranked, features)
+        if "wide" in state.memory or both.size < WORTHWHILE * features.size:
+            return None
+        state = state.forget("refused").remember(wide=np.ones(1))
+        return self._ask(state, ranked).step(state.memory["best"], 0)
+
+    def _settle(self, state: State, models: Models) -> State:
+        """Look farther once; if that is of no use, go to the lowest point on the support."""
+        anew = self._asked_anew(state)
+        if anew is not None:
+            return anew
+        wider = self._widened(state)
+        if wider is not None:
+            return wider
+        moved, gain = models.lowest_on_support(_known(state))
+        return self._end(state, moved, gain)
+
+    def _end(self, state: State, moved: FloatArray, gain: float) -> State:
+        """Exchange no more features: make steps on the support as long as these are of use."""
+        best, features = state.memory["best"], _places(state, "features")
+        support = np.flatnonzero(flatten(best))
+        state = state.forget("union").remember(bend=np.ones(1))
+        is_worth = self._is_worth(state, gain)
+        if not is_worth or self._is_too_much(support):
+            return state.remember(done=np.ones(1)).step(moved if gain > 0 else best, 0)
+        if _flag(state, "quadratic") and np.isin(support, features, assume_unique=True).all():
+            state = state.remember(
+                triangles=part_of_triangle(state.memory["triangles"], features, support),
+                rounding=state.memory["rounding"][np.searchsorted(features, support)],
+                features=support.astype(np.float64),
+            )
+        else:
+            state = state.remember(features=np.empty(0))
+        return state.remember(ending=np.ones(1)).step(moved, 0)
+
+    def _finish(self, state: State, request: Curvature, answers: Answers) -> State:
+        """Make a step on the support, or a shorter one from where the last began."""
+        best, objective = state.memory["best"], answers.average("objective")
+        if request.known.size == 0:
+            state = state.remember(
+                features=request.support.astype(np.float64),
+                triangles=matrix_told(request, answers.mean("hessian")),
+                rounding=rounding_told(request, answers),
+            )
+        if objective > _best_objective(state):
+            bend = _MUCH_SHORTER * state.memory["bend"]
+            if "last_gradient" not in state.memory:
+                return state.remember(features=np.empty(0), bend=bend).step(best, 0)
+            if bend[0] > _MOST_BEND:
+                return state.remember(done=np.ones(1)).step(best, 0)
+            state = state.remember(bend=bend)
+        else:
+            l2 = float(state.memory["l2"][0])
+            gradient = answers.mean("gradient") + l2 * flatten(state.x)[request.support]
+            state = state.remember(
+                best=state.x, best_objective=np.array([objective]), last_gradient=gradient
+            )
+        moved, gain = self._step_on(
+            state, state.memory["best"], request.support, state.memory["last_gradient"]
+        )
+        if self._is_worth(state, gain):
+            if request.known.size and "fine" not in state.memory and state.memory["rounding"].any():
+                # What is known is too rough to end with: ask for the last digits.
+                state = state.remember(fine=np.ones(1), features=np.empty(0))
+            return state.step(moved, 0)
+        is_lower = gain > 0 and request.x.ndim == 1
+        return state.remember(done=np.ones(1)).step(moved if is_lower else state.memory["best"], 0)
+
+    def _step_on(
+        self, state: State, x: FloatArray, support: Int64Array, gradient: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """The lowest point of the model that is remembered on a support, and what it gains."""
+        hessian = from_triangle(state.memory["triangles"], support.size)
+        hessian = state.memory["bend"][0] * above_rounding(hessian, state.memory["rounding"])
+        hessian = hessian + float(state.memory["l2"][0]) * np.eye(support.size)
+        return newton_point(x, support, gradient, hessian)
+
+    def _is_slow(self, state: State) -> bool:
+        """Whether the last few splices gained next to nothing."""
+        accepted = state.memory["accepted"][-PATIENCE - 1 :]
+        return bool(
+            accepted.size > PATIENCE
+            and accepted[0] - accepted[-1] <= self.tolerance * abs(accepted[-1])
+        )
 
     def _is_worth(self, state: State, gain: float) -> bool:
         """Whether a gain is more than nothing."""
-        return gain > self.tolerance * abs(_best_objective(state))
+        return gain > _LAST_DIGITS * abs(_best_objective(state))
 
-    def _mend(self, state: State, answers: Answers, models: Models) -> State:
+    def _mend(
+        self, state: State, answers: Answers, models: Models, moved: FloatArray, gain: float
+    ) -> State:
         """The model misjudged x: make Newton's steps on its support while they promise to pay."""
-        if np.array_equal(state.x != 0, state.memory["best"] != 0):
-            bend = _MUCH_SHORTER * state.memory["bend"]
+        best, bend = state.memory["best"], state.memory["bend"]
+        if np.array_equal(state.x != 0, best != 0):
+            bend = _MUCH_SHORTER * bend
             if bend[0] > _MOST_BEND:
-                return state.remember(done=np.ones(1)).step(state.memory["best"], 0)
+                return state.remember(done=np.ones(1)).step(best, 0)
             return self._settle(state.remember(bend=bend), models)
         objective, mended = answers.average("objective"), _count(state, "mended")
-        moved, gain = self._newton(state, answers)
         promises = objective - 2.0 * gain < _best_objective(state)
         if promises and objective < state.memory["trial"][0] and mended < MOST_MENDINGS:
             return state.remember(
                 trial=np.array([objective]), mended=np.array([mended + 1.0])
             ).step(moved, 0)
         refused = np.append(state.memory.get("refused", np.empty(0)), _digest(state.x))
-        bend = _SHORTER * state.memory["bend"]
-        return self._try(state.forget("mended").remember(refused=refused, bend=bend), models)
+        state = state.forget("mended").remember(refused=refused, bend=_SHORTER * bend)
+        return self._asked_anew(state) or self._try(state, models)
 
-    def _newton(self, state: State, answers: Answers) -> tuple[FloatArray, float]:
-        """Newton's step on the support, as far as second derivatives there have been told."""
-        support = self._stepped_on(state)
-        if support.size == 0:
+    def _newton(self, state: State, request: Slopes, answers: Answers) -> tuple[FloatArray, float]:
+        """Newton's step on the support, as far as second derivatives there are known."""
+        support = np.flatnonzero(flatten(state.x))
+        features = _places(state, "features")
+        if request.support.size:
+            state = state.remember(
+                triangles=matrix_told(request, answers.mean("hessian")),
+                rounding=rounding_told(request, answers),
+            )
+        elif _is_kept(state) and np.isin(support, features, assume_unique=True).all():
+            state = state.remember(
+                triangles=part_of_triangle(state.memory["triangles"], features, support),
+                rounding=state.memory["rounding"][np.searchsorted(features, support)],
+            )
+        else:
             return state.x, 0.0
-        l2 = float(state.memory["l2"][0])
-        gradient = flatten(answers.mean("gradient") + l2 * state.x)[support]
-        hessian = from_triangle(answers.mean("hessian"), support.size)
-        return newton_point(state.x, support, gradient, hessian + l2 * np.eye(support.size))
+        gradient = flatten(answers.mean("gradient") + float(state.memory["l2"][0]) * state.x)
+        return self._step_on(state.remember(bend=np.ones(1)), state.x, support, gradient[support])
 
     def _stepped_on(self, state: State) -> Int64Array:
         """Entries of x for which `Slopes` asks for the Hessian."""
         support = np.flatnonzero(flatten(state.x))
-        is_too_much = bool(state.memory["quadratic"][0]) or support.size > MOST_UNKNOWNS
-        return support[:0] if is_too_much else support
+        return support[:0] if _is_kept(state) or self._is_too_much(support) else support
 
-    def _beside(self, models: Models) -> int:
-        """How many candidates to take beside those that fill the support."""
-        return (
-            max(models.sparsity, FEWEST_CANDIDATES) if self.candidates is None else self.candidates
+    def _is_too_much(self, support: Int64Array) -> bool:
+        """Whether a Hessian on the support would take more bytes than it is worth."""
+        return support.size > MOST_UNKNOWNS or (
+            self.message_bytes is not None and triangle_size(support.size) > self.message_bytes
         )
+
+    def _beside(self, state: State, models: Models) -> tuple[int, int]:
+        """How many candidates to take beside those that fill the support, at first and at most.
+
+        More where most second derivatives are known, and only those of new ones are asked for.
+        """
+        if self.candidates is not None:
+            return self.candidates, self.candidates
+        is_short = models.classes > 1 or (_is_kept(state) and _places(state, "features").size)
+        own = models.sparsity if is_short else FEWEST_CANDIDATES
+        first = max(own, FEWEST_CANDIDATES, FIRST_FEATURES // models.classes - models.sparsity)
+        allowed = MOST_FEATURES
+        if self.message_bytes is not None:
+            allowed = min(allowed, int(np.sqrt(2.0 * self.message_bytes / models.classes)))
+        return first, max(first, allowed - models.sparsity)
+
+    def _most_known(self, union: Int64Array) -> int:
+        """Features whose second derivatives are remembered."""
+        if self.candidates is not None:
+            return union.size
+        if self.message_bytes is None:
+            return MOST_KNOWN
+        return max(union.size, int(np.sqrt(2.0 * self.message_bytes)))
+
+    def _kept(self, state: State, union: Int64Array) -> Int64Array:
+        """Features of a union between which nothing needs to be asked again."""
+        known = _places(state, "features")
+        return known[np.isin(known, union)] if _is_kept(state) else known[:0]
+
+
+def _only(units: FloatArray, places: Int64Array) -> FloatArray:
+    """Some entries, and 0 for the others, which are short to send."""
+    entries = np.zeros(units.size)
+    entries[places] = flatten(units)[places]
+    return unflatten(entries, units.shape)
+
+
+def _bits(features: Int64Array) -> int:
+    """Of an entry of a Hessian on them."""
+    return 16 if features.size <= FINE_FEATURES else 8
 
 
 def _best_objective(state: State) -> float:
     return float(state.memory["best_objective"][0])
 
 
+def _flag(state: State, name: str) -> bool:
+    return bool(state.memory[name][0])
+
+
+def _is_kept(state: State) -> bool:
+    """Whether second derivatives that are known need not be asked for again."""
+    return _flag(state, "quadratic") or "anchor" in state.memory
+
+
 def _count(state: State, name: str) -> int:
     return int(state.memory[name][0]) if name in state.memory else 0
+
+
+def _places(state: State, name: str) -> Int64Array:
+    return state.memory[name].astype(np.int64)
 
 
 def _known(state: State, bend: float | None = None) -> Known:
@@ -276,11 +554,12 @@ def _known(state: State, bend: float | None = None) -> Known:
     bend = float(memory["bend"][0]) if bend is None else bend
     return Known(
         memory["best"],
-        memory["features"].astype(np.int64),
+        _places(state, "features"),
         memory["best_gradient"],
         memory["triangles"],
         bend,
         float(memory["l2"][0]),
+        memory["rounding"],
     )
 
 
@@ -293,7 +572,3 @@ def _digest(x: FloatArray) -> float:
     """A number that stands for a support."""
     places = np.flatnonzero(flatten(x))
     return float(zlib.crc32(places.tobytes()))
-
-
-def _union(state: State) -> Int64Array:
-    return state.memory["union"].astype(np.int64)

@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from fedsparse.algorithms.subset import Quadratic, best_subset, ranked_exchanges
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.compute.curvature import from_triangle, triangle_size
 from fedsparse.compute.stacks import flatten, unflatten
+from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.errors import OptionError
 from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass, TopKRows, as_sparsity
-from fedsparse.requests import ClassCurvature, Curvature, Request, SharedCurvature
+from fedsparse.requests import Answers, ClassCurvature, Curvature, SharedCurvature, Slopes
+
+_RIDGE = 1e-10
+"""On a unit diagonal: as much as the search for subsets adds."""
+
+_LARGEST_EXPONENT = 120
+"""Of a unit: float32 holds it."""
 
 
 class Known(NamedTuple):
@@ -39,6 +46,8 @@ class Known(NamedTuple):
         α, by which second derivatives are multiplied: above 1 for steps shorter than the model's.
     l2
         λ.
+    rounding
+        r: errors of second derivatives (j, k) spread by √(r_j r_k).
     """
 
     x: FloatArray
@@ -47,11 +56,15 @@ class Known(NamedTuple):
     triangles: FloatArray
     bend: float
     l2: float
+    rounding: FloatArray
 
-    def model(self, triangle: FloatArray, x: FloatArray, gradient: FloatArray) -> Quadratic:
+    def model(
+        self, triangle: FloatArray, x: FloatArray, gradient: FloatArray, rounding: FloatArray
+    ) -> Quadratic:
         """½ uᵀHu − bᵀu for entries that are x now; columns of x and ∇f share H."""
         size = x.shape[0]
-        hessian = self.bend * from_triangle(triangle, size) + self.l2 * np.eye(size)
+        lifted = above_rounding(from_triangle(triangle, size), rounding)
+        hessian = self.bend * lifted + self.l2 * np.eye(size)
         return Quadratic(hessian, hessian @ x - gradient)
 
 
@@ -85,8 +98,19 @@ class Models(ABC):
         """The support of x, and so many features beside it of largest g² / h."""
 
     @abstractmethod
-    def request(self, x: FloatArray, union: Int64Array) -> Request:
-        """Ask for the models on these."""
+    def request(
+        self,
+        x: FloatArray,
+        union: Int64Array,
+        known: Int64Array,
+        units: FloatArray | None,
+        bits: int,
+    ) -> Curvature:
+        """Ask for the models on these, but for what is known; see `Curvature`."""
+
+    def units(self, diagonal: FloatArray) -> FloatArray:
+        """About the root of the diagonal, for the requests."""
+        return powers_of_two(diagonal)
 
     @abstractmethod
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
@@ -133,9 +157,17 @@ class ClassModels(Models):
             ]
         )
 
-    def request(self, x: FloatArray, union: Int64Array) -> Request:
+    def request(
+        self,
+        x: FloatArray,
+        union: Int64Array,
+        known: Int64Array,
+        units: FloatArray | None,
+        bits: int,
+    ) -> Curvature:
         """Of a single class they are the Hessian itself."""
-        return Curvature(x, union) if x.ndim == 1 else ClassCurvature(x, union)
+        kind = Curvature if x.ndim == 1 else ClassCurvature
+        return kind(x, union, known, units, bits)
 
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
         """They are entries."""
@@ -175,7 +207,9 @@ class ClassModels(Models):
             own = np.flatnonzero(known.union // width == label)
             places, end = known.union[own], begin + triangle_size(own.size)
             x = self.on_union(known.x, places)
-            model = known.model(known.triangles[begin:end], x, known.gradient[own])
+            model = known.model(
+                known.triangles[begin:end], x, known.gradient[own], known.rounding[own]
+            )
             yield places, x, model, np.searchsorted(places, label * width + self.always)
             begin = end
 
@@ -188,14 +222,27 @@ class SharedModel(Models):
         self, x: FloatArray, gradient: FloatArray, diagonal: FloatArray, beside: int
     ) -> Int64Array:
         """Of all classes together, as features."""
-        # The mean of p (1 − p) c / (c − 1), as `SharedCurvature` weighs rows.
-        curvature = diagonal.sum(axis=1) / (self.classes - 1)
-        promise = _promise(np.sum(gradient**2, axis=1), curvature)
+        promise = _promise(np.sum(gradient**2, axis=1), self._shared(diagonal))
         return self._candidates(promise, np.flatnonzero(x.any(axis=1)), beside)
 
-    def request(self, x: FloatArray, union: Int64Array) -> Request:
+    def request(
+        self,
+        x: FloatArray,
+        union: Int64Array,
+        known: Int64Array,
+        units: FloatArray | None,
+        bits: int,
+    ) -> Curvature:
         """One matrix."""
-        return SharedCurvature(x, union)
+        return SharedCurvature(x, union, known, units, bits)
+
+    def units(self, diagonal: FloatArray) -> FloatArray:
+        """Of the features."""
+        return powers_of_two(self._shared(diagonal))
+
+    def _shared(self, diagonal: FloatArray) -> FloatArray:
+        """The mean of p (1 − p) c / (c − 1), as `SharedCurvature` weighs rows."""
+        return np.asarray(diagonal.sum(axis=1) / (self.classes - 1))
 
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
         """All classes of the features, class by class."""
@@ -225,7 +272,8 @@ class SharedModel(Models):
     def _of_all(self, known: Known) -> tuple[FloatArray, Quadratic, Int64Array]:
         """x on the union, the model, and which features are kept."""
         x = known.x[known.union]
-        model = known.model(known.triangles, x, unflatten(known.gradient, x.shape))
+        gradient = unflatten(known.gradient, x.shape)
+        model = known.model(known.triangles, x, gradient, known.rounding)
         return x, model, np.searchsorted(known.union, self.always)
 
 
@@ -251,6 +299,115 @@ def models_of(sparsity: int | Sparsity, shape: tuple[int, ...]) -> Models:
     assert threshold is not None
     kind = SharedModel if isinstance(constraint, TopKRows) and not is_vector else ClassModels
     return kind(constraint.sparsity, threshold.always, shape)
+
+
+def powers_of_two(diagonal: FloatArray) -> FloatArray:
+    """The powers of two next to the roots of second derivatives; 1 where there is none.
+
+    Dividing by them loses no digit, and they are short to send.
+
+    Examples
+    --------
+    >>> powers_of_two(np.array([16.0, 0.3, 0.0]))
+    array([4. , 0.5, 1. ])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponents = np.rint(np.log2(diagonal) / 2.0)
+    is_usual = np.isfinite(exponents) & (np.abs(exponents) <= _LARGEST_EXPONENT)
+    return np.exp2(np.where(is_usual, exponents, 0.0))
+
+
+def above_rounding(hessian: FloatArray, rounding: FloatArray) -> FloatArray:
+    """A matrix above the one that was rounded: its diagonal is raised by as much as errors may be.
+
+    The largest eigenvalue of a symmetric matrix of errors that spread alike is about 2 √size times
+    their spread. What lies above f leads to a lower f; a rounded matrix may even be indefinite.
+
+    Parameters
+    ----------
+    hessian
+        As it was told.
+    rounding
+        As in `Known`; 0: it is taken as it is.
+
+    Examples
+    --------
+    >>> above_rounding(np.array([[1.0, 0.5], [0.5, 4.0]]), np.zeros(2))
+    array([[1. , 0.5],
+           [0.5, 4. ]])
+    >>> raised = above_rounding(np.array([[1.0, 1.2], [1.2, 1.0]]), np.array([0.1, 0.1]))
+    >>> float(np.linalg.eigvalsh(raised)[0]) > 0
+    True
+    """
+    if not rounding.any():
+        return hessian
+    diagonal = np.diag(hessian)
+    roots = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scaled, share = hessian / roots / roots[:, None], 2.0 * np.sqrt(hessian.shape[0])
+    while not _is_definite(scaled, share * rounding / roots**2):
+        share *= 2.0
+    return hessian + np.diag(share * rounding)
+
+
+def _is_definite(scaled: FloatArray, raised: FloatArray) -> bool:
+    lifted = scaled.copy()
+    lifted[np.diag_indices_from(lifted)] += raised + _RIDGE
+    try:
+        linalg.cholesky(lifted, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return False
+    return True
+
+
+def matrix_told(
+    request: Curvature | Slopes, told: FloatArray, known: FloatArray | None = None
+) -> FloatArray:
+    """Upper triangles of the matrices that sites told of, in the features' own units.
+
+    Parameters
+    ----------
+    request
+        What was asked.
+    told
+        The mean of the entries that it asks for.
+    known
+        The upper triangle of what was known before.
+    """
+    triangles, begin = [], 0
+    for block in request.matrices().blocks:
+        matrix = np.zeros((block.size, block.size))
+        if known is not None:
+            places = np.flatnonzero(block.is_known)
+            matrix[np.ix_(places, places)] = from_triangle(known, places.size)
+        entries = told[begin : begin + block.count]
+        if block.units is not None:
+            entries = entries * np.outer(block.units, block.units)[block.mask]
+        matrix[block.mask] = entries
+        triangles.append(matrix[np.triu_indices(block.size)])
+        begin += block.count
+    return np.concatenate(triangles)
+
+
+def rounding_told(request: Curvature | Slopes, answers: Answers) -> FloatArray:
+    """By how much matrices were rounded, in the features' own units; see `Known`."""
+    blocks = request.matrices().blocks
+    if "hessian_rounding" not in answers.sums:
+        return np.zeros(sum(block.size for block in blocks))
+    units = np.concatenate([np.ones(0) if own.units is None else own.units for own in blocks])
+    return np.asarray(answers.mean("hessian_rounding") * units**2)
+
+
+def part_of_triangle(triangle: FloatArray, features: Int64Array, part: Int64Array) -> FloatArray:
+    """The upper triangle on some of the features.
+
+    Examples
+    --------
+    >>> part_of_triangle(np.array([1.0, 2.0, 3.0]), np.array([4, 7]), np.array([7]))
+    array([3.])
+    """
+    places = np.searchsorted(features, part)
+    matrix = from_triangle(triangle, features.size)[np.ix_(places, places)]
+    return np.asarray(matrix[np.triu_indices(part.size)])
 
 
 def newton_point(

@@ -31,13 +31,17 @@ class BlockSums:
     Examples
     --------
     >>> sums = BlockSums.of(0, np.array([[3.0]]), np.array([1.0]), np.array([[0.0, 1.0]]))
-    >>> sums.loss, sums.gradient, sums.hessian
-    (1.0, array([6.]), array([[18.]]))
+    >>> sums.loss, sums.gradient, sums.hessian, sums.mass, sums.first
+    (1.0, array([6.]), array([[18.]]), 2.0, array([6.]))
     """
 
     loss: float
     gradient: FloatArray
     hessian: FloatArray
+    mass: float
+    """Of the rows' second derivatives."""
+    first: FloatArray
+    """Rows, each times its second derivative."""
 
     @classmethod
     def of(
@@ -62,12 +66,15 @@ class BlockSums:
             What the mean over these rows counts.
         """
         value, slopes, curvatures = mean_derivatives(loss, scores, targets)
-        gradient = share * (slopes @ rows)
+        gradient, first = share * (slopes @ rows), share * (curvatures @ rows)
         rows *= np.sqrt(share * curvatures)[:, None]
-        return cls(share * value, gradient, rows.T @ rows)  # symmetric, so half of the work
+        hessian = rows.T @ rows  # symmetric, so half of the work
+        return cls(share * value, gradient, hessian, share * float(curvatures.sum()), first)
 
     def add(self, other: "BlockSums") -> None:
         """Add those of another block."""
         self.loss += other.loss
         self.gradient += other.gradient
         self.hessian += other.hessian
+        self.mass += other.mass
+        self.first += other.first

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.asked_entries import ClientMatrix
 from fedsparse.compute.clients import Clients
+from fedsparse.compute.matrices import AskedMatrices
 from fedsparse.compute.stacks import DenseStack, Stack
 from fedsparse.errors import OptionError
 from fedsparse.problem.slopes import class_probabilities, row_derivatives
@@ -45,40 +47,49 @@ class ClassRows:
         """Σ weight · row[left] row[right]ᵀ."""
         return np.asarray((self.rows[:, left] * weights[:, None]).T @ self.rows[:, right])
 
+    def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
+        """Σ weight · row rowᵀ on some of the features."""
+        return ClientMatrix(
+            np.arange(features.size),
+            self.product(features, features, weights),
+            float(weights.sum()),
+            weights @ self.rows[:, features],
+        )
 
-Work = Callable[[ClassRows, list[Int64Array]], FloatArray]
-"""From a client's rows and each class's places among the features: the entries of a matrix."""
+
+Work = Callable[[ClassRows, list[Int64Array]], list[ClientMatrix]]
+"""From a client's rows and each class's places among the features: its matrices."""
 
 
 def joint_curvature(
-    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array
+    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array, asked: AskedMatrices
 ) -> tuple[FloatArray, Stack, Stack]:
     """f_i(x), gradient and exact Hessian on entries of x, numbered class · d + feature.
 
-    The ℓ2 term is left out of the latter two; the Hessian is its upper triangle, row by row.
+    The ℓ2 term is left out of the latter two.
     """
-    return _worked_out(clients, x, places, which, _joint)
+    return _worked_out(clients, x, places, which, asked, _joint)
 
 
 def class_curvature(
-    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array
+    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array, asked: AskedMatrices
 ) -> tuple[FloatArray, Stack, Stack]:
-    """The same with a matrix for each class, as if the others stayed: triangles one by one."""
-    return _worked_out(clients, x, places, which, _each)
+    """The same with a matrix for each class, as if the others stayed."""
+    return _worked_out(clients, x, places, which, asked, _each)
 
 
 def shared_curvature(
-    clients: Clients, x: FloatArray, features: Int64Array, which: Int64Array
+    clients: Clients, x: FloatArray, features: Int64Array, which: Int64Array, asked: AskedMatrices
 ) -> tuple[FloatArray, Stack, Stack]:
     """The same with one matrix for all classes, on the entries of some features."""
     width, classes = _shape(x)
     if features.size and features[-1] >= width:
         raise OptionError(f"there is no feature {features[-1]}; they go from 0 to {width - 1}")
     places = (np.arange(classes)[:, None] * width + features).ravel()
-    return _worked_out(clients, x, places, which, _shared)
+    return _worked_out(clients, x, places, which, asked, _shared)
 
 
-def _joint(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+def _joint(own: ClassRows, columns: list[Int64Array]) -> list[ClientMatrix]:
     chances, blocks = own.probabilities, []
     for first, left in enumerate(columns):
         row = [np.zeros((left.size, right.size)) for right in columns[:first]]
@@ -86,28 +97,30 @@ def _joint(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
             others = (1.0 if second == first else 0.0) - chances[:, second]
             row.append(own.product(left, columns[second], own.weights * chances[:, first] * others))
         blocks.append(np.hstack(row))
-    return _triangle(np.vstack(blocks))
+    hessian = np.vstack(blocks)
+    size = hessian.shape[0]
+    return [ClientMatrix(np.arange(size), hessian, 0.0, np.zeros(size))]
 
 
-def _each(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+def _each(own: ClassRows, columns: list[Int64Array]) -> list[ClientMatrix]:
     chances = own.probabilities
     bounds = own.weights[:, None] * chances * np.minimum(1.0, 2.0 * (1.0 - chances))
-    matrices = [own.product(part, part, bounds[:, label]) for label, part in enumerate(columns)]
-    return np.concatenate([_triangle(matrix) for matrix in matrices])
+    return [own.matrix(part, bounds[:, label]) for label, part in enumerate(columns)]
 
 
-def _shared(own: ClassRows, columns: list[Int64Array]) -> FloatArray:
+def _shared(own: ClassRows, columns: list[Int64Array]) -> list[ClientMatrix]:
     chances = own.probabilities
     spread = np.sum(chances * (1.0 - chances), axis=1) / (chances.shape[1] - 1)
-    return _triangle(own.product(columns[0], columns[0], own.weights * spread))
-
-
-def _triangle(matrix: FloatArray) -> FloatArray:
-    return np.asarray(matrix[np.triu_indices(matrix.shape[0])])
+    return [own.matrix(columns[0], own.weights * spread)]
 
 
 def _worked_out(
-    clients: Clients, x: FloatArray, places: Int64Array, which: Int64Array, work: Work
+    clients: Clients,
+    x: FloatArray,
+    places: Int64Array,
+    which: Int64Array,
+    asked: AskedMatrices,
+    work: Work,
 ) -> tuple[FloatArray, Stack, Stack]:
     """f_i(x), the gradient on places, and what ``work`` makes of each client's rows."""
     width, classes = _shape(x)
@@ -116,7 +129,7 @@ def _worked_out(
     columns = [np.searchsorted(features, own) for own in by_class]
     losses = np.empty(which.size)
     gradients = [np.empty(0)] * which.size
-    matrices = list(gradients)
+    matrices: list[list[ClientMatrix]] = [[]] * which.size
 
     def run(order: Int64Array) -> None:
         for place in order:
@@ -128,8 +141,8 @@ def _worked_out(
 
     with one_thread():
         clients.workers.run(run, clients.data.counts[which])
-    first, second = (DenseStack(np.stack(parts), parts[0].shape) for parts in (gradients, matrices))
-    return losses + clients.penalty(x), first, second
+    gradient = DenseStack(np.stack(gradients), gradients[0].shape)
+    return losses + clients.penalty(x), gradient, asked.stack(matrices)
 
 
 def _shape(x: FloatArray) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.kernels.plan import Plan
 from fedsparse.compute.stacks import Stack, squared_norm
 from fedsparse.compute.workers import Workers
@@ -93,12 +94,12 @@ class Clients(ABC):
     @abstractmethod
     def mean_hessian(
         self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
-    ) -> tuple[Int64Array | None, float, FloatArray, FloatArray]:
+    ) -> tuple[Int64Array | None, BlockSums]:
         """Which of some columns a client has (None: all), and its derivatives by these at ``x``.
 
-        Its mean loss, the gradient on the columns and the Hessian, of which only the upper triangle
-        counts; the ℓ2 term is left out of all. For losses with one score a row. ``is_covered`` says
-        that ``x`` is zero on all other columns, so that rows on these are all that it takes.
+        Of the Hessian only the upper triangle counts; the ℓ2 term is left out of all. For losses
+        with one score a row. ``is_covered`` says that ``x`` is zero on all other columns, so that
+        rows on these are all that it takes.
         """
 
     @abstractmethod

@@ -216,7 +216,7 @@ class DenseClients(Clients):
 
     def mean_hessian(
         self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
-    ) -> tuple[None, float, FloatArray, FloatArray]:
+    ) -> tuple[None, BlockSums]:
         """A client's derivatives by some columns; it has them all.
 
         Block by block, so that rows are still in cache for the product.
@@ -231,7 +231,7 @@ class DenseClients(Clients):
         sums = next(parts)
         for part in parts:
             sums.add(part)
-        return None, sums.loss, sums.gradient, sums.hessian
+        return None, sums
 
     def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
         """A client's rows on some columns."""

@@ -174,22 +174,21 @@ class SparseClients(Clients):
 
     def mean_hessian(
         self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
-    ) -> tuple[Int64Array, float, FloatArray, FloatArray]:
+    ) -> tuple[Int64Array, BlockSums]:
         """Which of some columns a client has, and its derivatives by these.
 
         From pairs of stored values, or where these are many from rows written out.
         """
         scores = _FROM_COLUMNS if is_covered else self.scores(x, client)
         on_columns, loss = x[columns], self.loss.code
-        held, value, gradient, hessian = csr.mean_hessian(
+        held, value, gradient, hessian, mass, first = csr.mean_hessian(
             self._block, client, columns, on_columns, scores, loss
         )
         if hessian.size:
-            return held, value, gradient, hessian
+            return held, BlockSums(value, gradient, hessian, mass, first)
         held, rows = csr.rows_on(self._block, client, columns)
         scores = rows @ on_columns[held] if is_covered else scores
-        sums = BlockSums.of(loss, rows, scores, self.targets_of(client))
-        return held, sums.loss, sums.gradient, sums.hessian
+        return held, BlockSums.of(loss, rows, scores, self.targets_of(client))
 
     def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
         """A client's rows on some columns, written out; one that it does not have is zero."""

@@ -6,12 +6,14 @@ over clients in order, so that every engine gets the same bits.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.kernels import stack_sums as loops
+
+_SMALLEST_SINGLE, _LARGEST_SINGLE = 1e-37, 1e38
 
 
 class Stack(ABC):
@@ -98,6 +100,10 @@ class DenseStack(Stack):
         """Whether no vector holds NaN or infinity."""
         return bool(np.isfinite(self.rows).all())
 
+    def in_single(self) -> "DenseStack":
+        """The same rounded to float32."""
+        return DenseStack(_in_single(self.rows), self.shape)
+
     @property
     def bytes(self) -> int:
         """Memory of the vectors."""
@@ -154,6 +160,10 @@ class SparseStack(Stack):
             self.pointer, self.indices, self.values, support, offset[support]
         )
 
+    def in_single(self) -> "SparseStack":
+        """The same with changes rounded to float32."""
+        return replace(self, values=_in_single(self.values))
+
     def is_finite(self) -> bool:
         """Whether no change holds NaN or infinity."""
         return bool(np.isfinite(self.values).all() and np.isfinite(self.factor))
@@ -166,3 +176,11 @@ class SparseStack(Stack):
     @property
     def _length(self) -> int:
         return int(np.prod(self.shape))
+
+
+def _in_single(values: FloatArray) -> FloatArray:
+    """Rounded to float32, but for numbers that it could not hold, or only in a few digits."""
+    with np.errstate(all="ignore"):
+        sizes = np.abs(values)
+        is_held = (sizes == 0.0) | ((sizes > _SMALLEST_SINGLE) & (sizes < _LARGEST_SINGLE))
+        return np.where(is_held, values.astype(np.float32).astype(np.float64), values)

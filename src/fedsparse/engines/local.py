@@ -184,7 +184,7 @@ class PreparedRows:
         began = time.perf_counter()
         own = self._asked(ask)
         layout = layout_of([(ask.request, shape, ask.lens.scaling is not None)])
-        total = Integers.zeros(layout.narrow, layout.wide)
+        total = Integers.zeros(*layout.counts)
         if self.clients is not None and own.size:
             weights = weights_of(ask.weights, self.masses[own], self.places[own])
             with np.errstate(all="ignore"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.matrices import RoundedStack
 from fedsparse.compute.stacks import Stack
 from fedsparse.requests.request import Fields
 from fedsparse.requests.wire.stack_sizes import stack_bytes
@@ -18,7 +19,8 @@ class Answers:
     Attributes
     ----------
     sums
-        Σ w_i v_i of every part of the answers, by name.
+        Σ w_i v_i of every part of the answers, by name. Of matrices that were rounded also by how
+        much; see `RoundedStack.rounding`.
     weight
         Σ w_i.
     count, asked
@@ -61,8 +63,12 @@ class Answers:
             How long it took.
         """
         weights = weights if weights.any() else np.ones(weights.size)
+        sums = {name: _total(field, weights) for name, field in fields.items()}
+        for name, field in fields.items():
+            if isinstance(field, RoundedStack):
+                sums[f"{name}_rounding"] = field.rounding(weights)
         return cls(
-            {name: _total(field, weights) for name, field in fields.items()},
+            sums,
             float(weights.sum()),
             weights.size,
             weights.size if asked is None else asked,

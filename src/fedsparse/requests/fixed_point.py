@@ -15,6 +15,9 @@ from fedsparse.arrays import FloatArray
 Words = NDArray[np.uint64]
 """Integers, one a column; row k holds their bits 64 k to 64 k + 63."""
 
+ShortWords = NDArray[np.uint32]
+"""Integers of 32 bits."""
+
 _BITS = 64
 _HEADROOM = 21
 """Bits left for the sum of up to a million clients, and its sign."""
@@ -90,6 +93,42 @@ NARROW = FixedPoint(words=2, fraction=64)
 WIDE = FixedPoint(words=3, fraction=80)
 """For columns in their own units, sums of squares and single numbers: up to 2e27, in steps of
 8e-25."""
+
+
+@dataclass(frozen=True)
+class ShortFixedPoint:
+    """Numbers as 32-bit integers: those of sums that are known to be about 1 at most.
+
+    Examples
+    --------
+    >>> written = SHORT.encode(np.array([0.5, -0.25]))
+    >>> SHORT.decode(written + SHORT.encode(np.array([0.25, -0.5])))
+    array([ 0.75, -0.75])
+    """
+
+    fraction: int
+    bytes: int = 4
+
+    @property
+    def largest(self) -> float:
+        """What no number may reach; half of what the sum may."""
+        return float(2.0 ** (8 * self.bytes - 2 - self.fraction))
+
+    def holds(self, numbers: FloatArray) -> bool:
+        """Whether all numbers are finite and small enough."""
+        return bool((np.abs(numbers) < self.largest).all())
+
+    def encode(self, numbers: FloatArray) -> ShortWords:
+        """The nearest integers; the numbers must be such as it `holds`."""
+        return np.rint(np.ldexp(numbers, self.fraction)).astype(np.int64).astype(np.uint32)
+
+    def decode(self, written: ShortWords) -> FloatArray:
+        """The numbers again."""
+        return np.ldexp(written.astype(np.int32).astype(np.float64), -self.fraction)
+
+
+SHORT = ShortFixedPoint(fraction=24)
+"""For second derivatives relative to their sums' diagonal: up to 64, in steps of 6e-8."""
 
 
 def negated(written: Words) -> Words:

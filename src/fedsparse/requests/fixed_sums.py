@@ -12,9 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.asked_entries import EntriesShape
 from fedsparse.compute.stacks import DenseStack, Stack, flatten, unflatten
 from fedsparse.requests.answers import Answers
-from fedsparse.requests.fixed_point import NARROW, WIDE, FixedPoint, Words, add
+from fedsparse.requests.fixed_point import (
+    NARROW,
+    SHORT,
+    WIDE,
+    FixedPoint,
+    ShortFixedPoint,
+    ShortWords,
+    Words,
+    add,
+    negated,
+)
 from fedsparse.requests.request import Fields, Request, Shapes
 
 _COUNTERS = 3
@@ -29,42 +40,65 @@ _WORTH_NARROWING = 256
 
 @dataclass(frozen=True, eq=False)
 class Integers:
-    """One vector in both formats.
+    """One vector in all formats.
 
     Examples
     --------
-    >>> one = Integers.zeros(2, 1)
-    >>> len(one.to_bytes()), Integers.from_bytes(one.to_bytes(), 2, 1).wide.shape
-    (56, (3, 1))
+    >>> one = Integers.zeros(2, 1, 3)
+    >>> len(one.to_bytes()), Integers.from_bytes(one.to_bytes(), one.sizes).wide.shape
+    (68, (3, 1))
     """
 
     narrow: Words
     wide: Words
+    short: ShortWords
 
     @classmethod
-    def zeros(cls, narrow: int, wide: int) -> "Integers":
+    def zeros(cls, narrow: int, wide: int, short: int = 0) -> "Integers":
         """Nothing yet."""
         return cls(
             np.zeros((NARROW.words, narrow), dtype=np.uint64),
             np.zeros((WIDE.words, wide), dtype=np.uint64),
+            np.zeros(short, dtype=np.uint32),
         )
 
     @classmethod
-    def from_bytes(cls, written: bytes, narrow: int, wide: int) -> "Integers":
+    def from_bytes(cls, written: bytes, sizes: tuple[int, int, int]) -> "Integers":
         """What `to_bytes` wrote, or a key stream of that length."""
-        words = np.frombuffer(written, dtype="<u8").astype(np.uint64)
-        cut = NARROW.words * narrow
-        return cls(words[:cut].reshape(NARROW.words, narrow), words[cut:].reshape(WIDE.words, wide))
+        narrow, wide, short = sizes
+        cut, end = NARROW.words * narrow, NARROW.words * narrow + WIDE.words * wide
+        words = np.frombuffer(written, dtype="<u8", count=end).astype(np.uint64)
+        return cls(
+            words[:cut].reshape(NARROW.words, narrow),
+            words[cut:].reshape(WIDE.words, wide),
+            np.frombuffer(written, "<u4", short, offset=words.nbytes).astype(np.uint32),
+        )
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many numbers there are in each format."""
+        return self.narrow.shape[1], self.wide.shape[1], self.short.size
+
+    @property
+    def length(self) -> int:
+        """As bytes."""
+        return self.narrow.nbytes + self.wide.nbytes + self.short.nbytes
 
     def to_bytes(self) -> bytes:
         """Word by word, little-endian."""
-        both = (self.narrow, self.wide)
-        return b"".join(own.astype("<u8", copy=False).tobytes() for own in both)
+        long = (self.narrow, self.wide)
+        written = [own.astype("<u8", copy=False).tobytes() for own in long]
+        return b"".join([*written, self.short.astype("<u4", copy=False).tobytes()])
 
     def add(self, other: "Integers") -> None:
         """Add another one in place."""
         add(self.narrow, other.narrow)
         add(self.wide, other.wide)
+        self.short[:] += other.short
+
+    def negated(self) -> "Integers":
+        """What adds up with it to nothing."""
+        return Integers(negated(self.narrow), negated(self.wide), np.negative(self.short))
 
 
 @dataclass(frozen=True)
@@ -73,7 +107,7 @@ class _Part:
 
     name: str
     shape: tuple[int, ...] | None
-    format: FixedPoint
+    format: FixedPoint | ShortFixedPoint
     begin: int
 
     @property
@@ -104,7 +138,7 @@ class SumLayout:
 
     Attributes
     ----------
-    narrow, wide
+    narrow, wide, short
         How many numbers there are in each format.
 
     Examples
@@ -118,7 +152,7 @@ class SumLayout:
     """
 
     def __init__(self, asked: Sequence[tuple[Shapes, bool]]) -> None:
-        sizes = {NARROW: 0, WIDE: 0}
+        sizes: dict[FixedPoint | ShortFixedPoint, int] = {NARROW: 0, WIDE: 0, SHORT: 0}
         self._places: list[_Place] = []
         for shapes, is_scaled in asked:
             counters = sizes[WIDE]
@@ -126,11 +160,15 @@ class SumLayout:
             parts = []
             for name, shape in shapes.items():
                 size = 1 if shape is None else math.prod(shape)
-                form = NARROW if is_scaled and size > _WORTH_NARROWING else WIDE
+                form: FixedPoint | ShortFixedPoint = WIDE
+                if isinstance(shape, EntriesShape):
+                    form = SHORT
+                elif is_scaled and size > _WORTH_NARROWING:
+                    form = NARROW
                 parts.append(_Part(name, shape, form, sizes[form]))
                 sizes[form] += size
             self._places.append(_Place(counters, tuple(parts)))
-        self.narrow, self.wide = sizes[NARROW], sizes[WIDE]
+        self.narrow, self.wide, self.short = sizes[NARROW], sizes[WIDE], sizes[SHORT]
 
     @property
     def bytes(self) -> int:
@@ -145,6 +183,11 @@ class SumLayout:
             counters + sum(part.size * part.format.bytes for part in place.parts)
             for place in self._places
         ]
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many numbers there are in each format."""
+        return self.narrow, self.wide, self.short
 
     def encode(
         self,
@@ -162,7 +205,9 @@ class SumLayout:
             sum would be that of the other clients, and who makes all but one overflow would have
             that one's answer.
         """
-        numbers = {NARROW: np.zeros(self.narrow), WIDE: np.zeros(self.wide)}
+        numbers: dict[FixedPoint | ShortFixedPoint, FloatArray] = {
+            NARROW: np.zeros(self.narrow), WIDE: np.zeros(self.wide), SHORT: np.zeros(self.short)
+        }  # fmt: skip
         hidden: list[_Place] = []
         for place, own in zip(self._places, answers, strict=True):
             if own is None:
@@ -176,7 +221,9 @@ class SumLayout:
                 numbers[part.format][part.begin : part.begin + part.size] = values
             if not is_written:
                 hidden.append(place)
-        found = Integers(NARROW.encode(numbers[NARROW]), WIDE.encode(numbers[WIDE]))
+        found = Integers(
+            NARROW.encode(numbers[NARROW]), WIDE.encode(numbers[WIDE]), SHORT.encode(numbers[SHORT])
+        )
         if noise is not None:
             for place in hidden:
                 _hide(found, place, noise)
@@ -184,10 +231,16 @@ class SumLayout:
 
     def decode(self, total: Integers) -> list[Answers]:
         """The sums of every request; NaN where a client's answer could not be written."""
-        numbers = {NARROW: NARROW.decode(total.narrow), WIDE: WIDE.decode(total.wide)}
+        numbers: dict[FixedPoint | ShortFixedPoint, FloatArray] = {
+            NARROW: NARROW.decode(total.narrow),
+            WIDE: WIDE.decode(total.wide),
+            SHORT: SHORT.decode(total.short),
+        }
         return [self._answers(place, numbers) for place in self._places]
 
-    def _answers(self, place: _Place, numbers: dict[FixedPoint, FloatArray]) -> Answers:
+    def _answers(
+        self, place: _Place, numbers: dict[FixedPoint | ShortFixedPoint, FloatArray]
+    ) -> Answers:
         weight, count, unwritten = numbers[WIDE][place.counters : place.counters + _COUNTERS]
         if count == 0:
             return Answers({}, 0.0, 0, 0)
@@ -208,8 +261,12 @@ def _hide(written: Integers, place: _Place, noise: Noise) -> None:
     words = {NARROW: written.narrow, WIDE: written.wide}
     spans = [(WIDE, place.counters, 1), *((own.format, own.begin, own.size) for own in place.parts)]
     for form, begin, size in spans:
-        drawn = np.frombuffer(noise(size * form.bytes), dtype="<u8").astype(np.uint64)
-        words[form][:, begin : begin + size] = drawn.reshape(form.words, size)
+        drawn = noise(size * form.bytes)
+        if isinstance(form, ShortFixedPoint):
+            written.short[begin : begin + size] = np.frombuffer(drawn, dtype="<u4")
+        else:
+            own = np.frombuffer(drawn, dtype="<u8").reshape(form.words, size)
+            words[form][:, begin : begin + size] = own
 
 
 def layout_of(asked: Sequence[tuple[Request, tuple[int, ...], bool]]) -> SumLayout:

@@ -23,7 +23,7 @@ def contribution(name):
 
 
 def plain_sum(names):
-    total = Integers.zeros(LAYOUT.narrow, LAYOUT.wide)
+    total = Integers.zeros(*LAYOUT.counts)
     for name in names:
         total.add(contribution(name))
     return total.to_bytes()

@@ -14,7 +14,7 @@ LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 20).to_bytes(32, "
 
 def some(narrow=4, wide=5, seed=0):
     random = np.random.default_rng(seed)
-    return Integers.from_bytes(random.bytes(8 * (2 * narrow + 3 * wide)), narrow, wide)
+    return Integers.from_bytes(random.bytes(8 * (2 * narrow + 3 * wide)), (narrow, wide, 0))
 
 
 @given(KEYS, KEYS, st.binary(max_size=40))

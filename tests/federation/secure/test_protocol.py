@@ -245,7 +245,7 @@ def test_a_site_that_seals_nonsense_ends_the_sum_and_is_named():
 
 def test_sums_have_as_many_numbers_as_were_asked_for():
     federation = Federation()
-    total = Integers.from_bytes(federation.opened(federation.started()), LAYOUT.narrow, LAYOUT.wide)
+    total = Integers.from_bytes(federation.opened(federation.started()), LAYOUT.counts)
     (answers,) = LAYOUT.decode(total)
     assert answers.count == 5
     np.testing.assert_array_equal(answers.total("gradient"), [11111.0, -22222.0])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.compute.curvature import triangle_size
+from fedsparse.compute.triangles import triangle_size
 from fedsparse.engines.run import running
 from fedsparse.errors import FederationError
 from fedsparse.federation.server.plausibility import (

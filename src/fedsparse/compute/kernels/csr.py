@@ -406,8 +406,10 @@ def mean_hessian(
     x: FloatArray,
     scores: FloatArray,
     loss: int,
-) -> tuple[Int64Array, float, FloatArray, FloatArray]:
+) -> tuple[Int64Array, float, FloatArray, FloatArray, float, FloatArray]:
     """Which of the columns a client has; its mean loss, and gradient and Hessian on these.
+
+    And the sum of its rows' second derivatives, and of rows times these.
 
     From pairs of stored values. Columns of a row are in order, so pairs lie in the upper triangle.
     Where there are so many pairs that a product of rows written out is quicker, nothing is worked
@@ -418,11 +420,11 @@ def mean_hessian(
     place_of, held = _places(block, client, columns)
     width, count = held.size, block.pointer[client + 1] - block.pointer[client]
     if _count_pairs(block, client, place_of) > max(count * width * width / _PAIR, _FEW_PAIRS):
-        return held, 0.0, np.empty(0), np.empty((0, 0))
-    gradient, hessian = np.zeros(width), np.zeros((width, width))
+        return held, 0.0, np.empty(0), np.empty((0, 0)), 0.0, np.empty(0)
+    gradient, hessian, first_moments = np.zeros(width), np.zeros((width, width)), np.zeros(width)
     places, values = np.empty(width, np.int64), np.empty(width)
     begin = block.pointer[client]
-    total = 0.0
+    total, mass = 0.0, 0.0
     for row in range(begin, begin + count):
         score, found = 0.0, 0
         for entry in range(block.row_pointer[row], block.row_pointer[row + 1]):
@@ -435,12 +437,14 @@ def mean_hessian(
             score = scores[row - begin]
         value, slope, curvature = derivatives_at(loss, score, block.targets, row)
         total += value
+        mass += curvature / count
         for first in range(found):
             gradient[places[first]] += slope / count * values[first]
             factor = curvature / count * values[first]
+            first_moments[places[first]] += factor
             for second in range(first, found):
                 hessian[places[first], places[second]] += factor * values[second]
-    return held, total / count, gradient, hessian
+    return held, total / count, gradient, hessian, mass, first_moments
 
 
 @compiled

@@ -5,7 +5,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from fedsparse.requests.fixed_point import negated
 from fedsparse.requests.fixed_sums import Integers
 
 KEY_BYTES = 32
@@ -79,10 +78,6 @@ def add_mask(total: Integers, key: bytes, *, is_taken_away: bool = False) -> Non
     >>> bool(numbers.wide.any())
     False
     """
-    narrow, wide = total.narrow.shape[1], total.wide.shape[1]
     stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-    size = total.narrow.nbytes + total.wide.nbytes
-    mask = Integers.from_bytes(stream.update(bytes(size)), narrow, wide)
-    if is_taken_away:
-        mask = Integers(negated(mask.narrow), negated(mask.wide))
-    total.add(mask)
+    mask = Integers.from_bytes(stream.update(bytes(total.length)), total.sizes)
+    total.add(mask.negated() if is_taken_away else mask)

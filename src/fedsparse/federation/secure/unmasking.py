@@ -95,7 +95,7 @@ class SecureExchange:
             following.check(self.roster, self.epoch.digest, self.number + 1, name)
         except FederationError as error:
             raise WireError(str(error)) from None
-        self.masked[name] = Integers.from_bytes(integers, self.layout.narrow, self.layout.wide)
+        self.masked[name] = Integers.from_bytes(integers, self.layout.counts)
         self.signatures[name] = signature
         self.next_packages[name] = following
 
@@ -113,7 +113,7 @@ class SecureExchange:
         shares
             What each site told, by its name, of each participant, by name.
         """
-        total = Integers.zeros(self.layout.narrow, self.layout.wide)
+        total = Integers.zeros(*self.layout.counts)
         question = self.question
         for name in self.survivors:
             total.add(self.masked[name])

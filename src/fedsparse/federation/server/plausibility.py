@@ -16,8 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.compute.curvature import from_triangle, triangle_size
 from fedsparse.compute.stacks import Stack, squared_norm
+from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.engines.conversation import Conversation
 from fedsparse.engines.engine import Ask
 from fedsparse.errors import FederationError

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.compute.asked_entries import EntriesShape
+from fedsparse.compute.matrices import RoundedStack
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack, flatten
 from fedsparse.requests import Fields, Request
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.frame import packed, unpacked
+from fedsparse.requests.wire.matrix_bytes import matrices_from_bytes, matrices_to_bytes
 from fedsparse.requests.wire.vectors import WireError
 
-_DENSE, _SPARSE, _CHANGE = "dense", "sparse", "change"
+_DENSE, _SPARSE, _CHANGE, _ROUNDED = "dense", "sparse", "change", "rounded"
 
 
 def encode_answer(answer: Fields) -> bytes:
@@ -103,6 +106,9 @@ def stack_answers(answers: Sequence[Fields]) -> Fields:
 
 
 def _stack_to_bytes(stack: Stack) -> tuple[dict[str, str], bytes]:
+    if isinstance(stack, RoundedStack):
+        (matrices,) = stack.written
+        return {"form": _ROUNDED}, matrices_to_bytes(matrices, stack.shape.blocks)
     if isinstance(stack, DenseStack):
         (row,) = stack.rows
         return {"form": _DENSE}, wire.encode(row)
@@ -118,6 +124,10 @@ def _stack_from_bytes(
     form: Any, part: bytes, shape: tuple[int, ...], base: FloatArray | None
 ) -> Stack:
     length = math.prod(shape)
+    if isinstance(shape, EntriesShape):
+        if form != {"form": _ROUNDED}:
+            raise WireError("A matrix is not rounded.")
+        return RoundedStack(shape, [matrices_from_bytes(part, shape.blocks)])
     if form == {"form": _DENSE}:
         return DenseStack(wire.decode(part, length)[None, :], shape)
     entries = wire.decode_sparse(part, length)
@@ -139,6 +149,9 @@ def _number(text: Any, name: str) -> FloatArray:
 
 def _stacked(stacks: list[Stack]) -> Stack:
     """One stack: sparse if all are and share their base, else dense."""
+    short = [stack for stack in stacks if isinstance(stack, RoundedStack)]
+    if short:
+        return RoundedStack(short[0].shape, [client for own in short for client in own.clients])
     sparse = [stack for stack in stacks if isinstance(stack, SparseStack)]
     if len(sparse) < len(stacks) or len({(id(own.base), own.factor) for own in sparse}) > 1:
         rows = [flatten(vector) for stack in stacks for vector in stack.each()]

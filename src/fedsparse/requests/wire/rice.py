@@ -154,3 +154,27 @@ def row_bits(
         counts[row] = count
         bits[row] = best_parameter(gaps[:count])[1]
     return -1
+
+
+@compiled
+def shortest_itemsize(values: NDArray[np.floating]) -> int:
+    """Bytes of the shortest type that holds non-zero values: 0 if all are 1, 4 or 8."""
+    is_one, found = True, False
+    for value in values:
+        if value == 0.0:
+            continue
+        found = True
+        if value != 1.0:
+            is_one = False
+            if np.float64(np.float32(value)) != value:
+                return 8
+    return 0 if is_one and found else 4
+
+
+@compiled
+def shortest_itemsizes(
+    pointer: NDArray[np.int64], values: NDArray[np.floating], itemsizes: NDArray[np.int64]
+) -> None:
+    """The same for every row of a ragged stack."""
+    for row in range(itemsizes.size):
+        itemsizes[row] = shortest_itemsize(values[pointer[row] : pointer[row + 1]])

@@ -2,8 +2,12 @@
 
 import numpy as np
 
+from fedsparse.compute.matrices import RoundedStack
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
+from fedsparse.requests.wire import rice
 from fedsparse.requests.wire import vectors as wire
+from fedsparse.requests.wire.matrix_bytes import matrices_to_bytes
+from fedsparse.requests.wire.vector_arguments import FLOAT32, FLOAT64
 
 
 def stack_bytes(stack: Stack) -> int:
@@ -11,18 +15,26 @@ def stack_bytes(stack: Stack) -> int:
 
     Examples
     --------
-    >>> stack_bytes(DenseStack(np.ones((2, 100)), (100,))) == 2 * wire.dense_size(100)
+    >>> stack_bytes(DenseStack(np.full((2, 100), 0.1), (100,))) == 2 * wire.dense_size(100)
     True
     """
+    if isinstance(stack, RoundedStack):
+        blocks = stack.shape.blocks
+        return sum(len(matrices_to_bytes(client, blocks)) for client in stack.written)
     if isinstance(stack, SparseStack):
         length = int(np.prod(stack.shape))
         return int(wire.encoded_sizes(stack.pointer, stack.indices, stack.values, length).sum())
     assert isinstance(stack, DenseStack)
     length = stack.rows.shape[1]
-    full = np.count_nonzero(stack.rows, axis=1) == length
+    itemsizes = np.array([rice.shortest_itemsize(row) for row in stack.rows])
+    is_full = (np.count_nonzero(stack.rows, axis=1) == length) & (itemsizes > 0)
     every, whole = np.arange(length), np.array([0, length])
     # Zeros may make the sparse form of a vector the shorter one.
     with_zeros = sum(
-        int(wire.encoded_sizes(whole, every, row, length)[0]) for row in stack.rows[~full]
+        int(wire.encoded_sizes(whole, every, row, length)[0]) for row in stack.rows[~is_full]
     )
-    return int(full.sum()) * wire.dense_size(length) + with_zeros
+    full = sum(
+        int((is_full & (itemsizes == dtype.itemsize)).sum()) * wire.dense_size(length, dtype)
+        for dtype in (FLOAT32, FLOAT64)
+    )
+    return full + with_zeros

@@ -20,8 +20,10 @@ def rounded(values: NDArray[np.floating], dtype: np.dtype[np.floating]) -> NDArr
         return values.astype(dtype, copy=False)
 
 
-def checked_dtype(dtype: DTypeLike) -> np.dtype[np.floating]:
-    """The wire's type for a NumPy type."""
+def checked_dtype(dtype: DTypeLike | None) -> np.dtype[np.floating]:
+    """The wire's type for a NumPy type; float64 for None."""
+    if dtype is None:
+        return FLOAT64
     for candidate in (FLOAT64, FLOAT32):
         if np.dtype(dtype).newbyteorder("<") == candidate:
             return candidate

@@ -4,7 +4,8 @@ A message is, in this order:
 
 =============  ==================================================================
 version        one byte, 1
-flags          one byte: bit 0 set for sparse, bit 1 set for float32 values
+flags          one byte: bit 0 set for sparse, bit 1 for float32 values, bit 2 for values
+               that are all 1 and left out (sparse only)
 length         varint: seven bits a byte, lowest first, high bit set on all but the last
 count          varint, sparse only: the number of entries
 parameter      one byte, sparse only: the Rice parameter of the gaps
@@ -14,8 +15,8 @@ checksum       CRC-32 of all bytes before it, little-endian
 =============  ==================================================================
 
 Zeros carry no sign on the wire: a negative zero arrives as a positive one. All other float64 values
-arrive bit for bit. With float32, values are rounded first: those too small become zero, those too
-large infinite.
+arrive bit for bit: values are written as float32 where that loses nothing. Whoever asks for float32
+has them rounded first: those too small become zero, those too large infinite.
 """
 
 import zlib
@@ -43,6 +44,7 @@ MAX_LENGTH: Final = 2**27
 _VERSION = 1
 _SPARSE_FLAG = 1
 _FLOAT32_FLAG = 2
+_ONES_FLAG = 4
 _PREFIX_SIZE = 2
 _CHECKSUM_SIZE = 4
 _FRAME_SIZE = _PREFIX_SIZE + _CHECKSUM_SIZE
@@ -71,11 +73,12 @@ class _Frame(NamedTuple):
 
     sparse: bool
     dtype: np.dtype[np.floating]
+    ones: bool
     length: int
     payload: memoryview
 
 
-def encode(vector: ArrayLike, dtype: DTypeLike = np.float64) -> bytes:
+def encode(vector: ArrayLike, dtype: DTypeLike | None = None) -> bytes:
     """Encode a vector of floats.
 
     Parameters
@@ -83,7 +86,8 @@ def encode(vector: ArrayLike, dtype: DTypeLike = np.float64) -> bytes:
     vector
         One-dimensional floats.
     dtype
-        The type of the values on the wire: float64 or float32.
+        The type of the values on the wire: float64 or float32; None for the shortest that holds
+        them all.
 
     Examples
     --------
@@ -95,14 +99,13 @@ def encode(vector: ArrayLike, dtype: DTypeLike = np.float64) -> bytes:
     >>> bool((decode(message) == vector).all())
     True
     """
-    wire_dtype = checked_dtype(dtype)
-    values = rounded(checked_array(vector, "float", "vector"), wire_dtype)
+    values = rounded(checked_array(vector, "float", "vector"), checked_dtype(dtype))
     indices = np.flatnonzero(values)
-    return _message(indices, values[indices], values.size)
+    return _message(indices, values[indices], values.size, is_free=dtype is None)
 
 
 def encode_sparse(
-    indices: ArrayLike, values: ArrayLike, length: int, dtype: DTypeLike = np.float64
+    indices: ArrayLike, values: ArrayLike, length: int, dtype: DTypeLike | None = None
 ) -> bytes:
     """Encode a vector given by its entries: the same bytes as `encode` of the dense vector.
 
@@ -129,7 +132,8 @@ def encode_sparse(
     if not rising or (positions.size and not 0 <= positions[0] <= positions[-1] < length):
         raise ValueError(f"indices must increase strictly within 0 to {length - 1}.")
     kept = np.flatnonzero(floats)
-    return _message(positions[kept].astype(np.int64, copy=False), floats[kept], length)
+    places = positions[kept].astype(np.int64, copy=False)
+    return _message(places, floats[kept], length, is_free=dtype is None)
 
 
 def decode(message: bytes, length: int | None = None) -> NDArray[np.float64]:
@@ -196,7 +200,7 @@ def encoded_sizes(
     indices: ArrayLike,
     values: ArrayLike,
     length: int,
-    dtype: DTypeLike = np.float64,
+    dtype: DTypeLike | None = None,
 ) -> NDArray[np.int64]:
     """Count the bytes `encode_sparse` makes of each row of a ragged stack, without making them.
 
@@ -228,8 +232,12 @@ def encoded_sizes(
         raise ValueError(
             f"indices must increase strictly within 0 to {length - 1}, not as in row {unordered}."
         )
-    dense = min(dense_size(length, wire_dtype), LARGEST_INTEGER)
-    return np.minimum(_sparse_size(counts, bits, length, wire_dtype.itemsize), dense)
+    itemsizes = np.full(counts.size, wire_dtype.itemsize, dtype=np.int64)
+    if dtype is None:
+        rice.shortest_itemsizes(starts, floats, itemsizes)
+    short, long = (min(dense_size(length, own), LARGEST_INTEGER) for own in (FLOAT32, FLOAT64))
+    dense = np.where(itemsizes == FLOAT64.itemsize, long, short)
+    return np.asarray(np.minimum(_sparse_size(counts, bits, length, itemsizes), dense))
 
 
 def dense_size(length: int, dtype: DTypeLike = np.float64) -> int:
@@ -246,7 +254,7 @@ def dense_size(length: int, dtype: DTypeLike = np.float64) -> int:
     return _FRAME_SIZE + _varint_size(length) + length * checked_dtype(dtype).itemsize
 
 
-def _sparse_size(count: _Integers, bits: _Integers, length: int, itemsize: int) -> _Integers:
+def _sparse_size(count: _Integers, bits: _Integers, length: int, itemsize: _Integers) -> _Integers:
     head_size = _varint_size(count) + (_FRAME_SIZE + _varint_size(length) + _PARAMETER_SIZE)
     return head_size + (bits + 7) // 8 + count * itemsize
 
@@ -258,19 +266,27 @@ def _varint_size(number: _Integers) -> _Integers:
     return size
 
 
-def _message(indices: NDArray[np.int64], values: NDArray[np.floating], length: int) -> bytes:
-    """Encode non-zero values that are of the wire's type already."""
+def _message(
+    indices: NDArray[np.int64], values: NDArray[np.floating], length: int, *, is_free: bool
+) -> bytes:
+    """Encode non-zero values of the wire's type, or of a shorter one that holds them all."""
     gaps = np.diff(indices, prepend=-1) - 1
     parameter, bits = rice.best_parameter(gaps)
+    itemsize = rice.shortest_itemsize(values) if is_free else values.itemsize
+    if itemsize == FLOAT32.itemsize:
+        values = rounded(values, FLOAT32)
     flags = _FLOAT32_FLAG if values.dtype == FLOAT32 else 0
+    if itemsize == 0:
+        flags, values = _ONES_FLAG, values[:0]
     # Sparse wins a tie: it is then that no memory of the order of the length is needed.
-    if _sparse_size(values.size, bits, length, values.itemsize) > dense_size(length, values.dtype):
+    sparse_size = _sparse_size(indices.size, bits, length, itemsize)
+    if itemsize > 0 and sparse_size > dense_size(length, values.dtype):
         dense = np.zeros(length, dtype=values.dtype)
         dense[indices] = values
         return _sealed(flags, _varint(length), dense.tobytes())
     stream = np.zeros((bits + 7) // 8, dtype=np.uint8)
     rice.pack(gaps, parameter, stream)
-    head = _varint(length) + _varint(values.size) + bytes([parameter])
+    head = _varint(length) + _varint(indices.size) + bytes([parameter])
     return _sealed(flags | _SPARSE_FLAG, head, stream.tobytes(), values.tobytes())
 
 
@@ -292,13 +308,15 @@ def _opened(message: bytes, length: int | None) -> _Frame:
     """Check everything about a message that does not depend on its form."""
     content = _unsealed(message)
     flags = content[1]
-    if flags & ~(_SPARSE_FLAG | _FLOAT32_FLAG):
+    if flags & ~(_SPARSE_FLAG | _FLOAT32_FLAG | _ONES_FLAG):
         raise WireError(f"The flags 0b{flags:08b} include unknown ones.")
+    if flags & _ONES_FLAG and flags != _ONES_FLAG | _SPARSE_FLAG:
+        raise WireError(f"The flags 0b{flags:08b} contradict each other.")
     claimed, payload = _split_varint(content[_PREFIX_SIZE:], "length")
     if length is not None and claimed != length:
         raise WireError(f"The vector has length {claimed}, but length {length} was expected.")
     dtype = FLOAT32 if flags & _FLOAT32_FLAG else FLOAT64
-    return _Frame(bool(flags & _SPARSE_FLAG), dtype, claimed, payload)
+    return _Frame(bool(flags & _SPARSE_FLAG), dtype, bool(flags & _ONES_FLAG), claimed, payload)
 
 
 def _unsealed(message: bytes) -> memoryview:
@@ -349,12 +367,16 @@ def _sparse_entries(frame: _Frame) -> SparseVector:
         raise WireError(
             f"The Rice parameter is {parameter}, above the largest, {rice.MAX_PARAMETER}."
         )
-    # Only a count that the message has values for may decide how much memory is taken.
-    stream_size = len(payload) - 1 - count * frame.dtype.itemsize
+    # Only a count that the message has room for may decide how much memory is taken.
+    stream_size = len(payload) - 1 - (0 if frame.ones else count * frame.dtype.itemsize)
     if stream_size < 0:
         raise WireError(f"The message ends before the values of its {count} entries.")
+    if count > 8 * stream_size:
+        raise WireError("The message ends within the gaps between indices.")
     stream = np.frombuffer(payload, np.uint8, stream_size, offset=1)
     indices = _unpacked(stream, parameter, count, frame.length)
+    if frame.ones:
+        return SparseVector(indices, np.ones(count), frame.length)
     return SparseVector(indices, _widened(payload[1 + stream_size :], frame.dtype), frame.length)
 
 

@@ -1,0 +1,226 @@
+"""Second derivatives in eight or sixteen bits an entry.
+
+A client's matrix H = Σ c_r z_r z_rᵀ is parted into C + s μμᵀ, with s = Σ c_r and μ = Σ c_r z_r / s:
+where clients' rows lie around centres of their own, what lies between features would otherwise be
+lost beside the squares of these. s, μ and the diagonal of C are float32, the correlations of C are
+whole numbers of one step, in eight bits from −127 to 127, with a dither that both sides draw from
+what was sent: so errors are alike for all entries, and those of several clients cancel. Where most
+entries are 0, as on sparse rows, those that are not are listed instead, of H itself.
+
+Features are in units that the server has chosen, so that numbers are about 1.
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
+from fedsparse.compiling import compiled
+from fedsparse.compute.asked_entries import AskedEntries, ClientMatrix
+from fedsparse.compute.triangles import triangle_size
+
+_NO_DITHER: Final = 127.5
+_FEW: Final = 0.5
+"""Of entries that are not 0: with their places they are shorter than all entries."""
+
+Codes = NDArray[np.int8] | NDArray[np.int16]
+Dither = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedMatrix:
+    """What a client tells of a matrix.
+
+    Attributes
+    ----------
+    held
+        Places of the features that it has, among those asked about.
+    mass, mean
+        s and μ; nothing if H itself is told.
+    spread
+        C_jj, or H_jj.
+    step
+        By which codes are multiplied: correlations.
+    pairs
+        Which of the asked pairs of two features held, row by row, have a code; None: all.
+    codes
+        Of these pairs.
+    """
+
+    held: Int64Array
+    mass: float
+    mean: FloatArray
+    spread: FloatArray
+    step: float
+    pairs: Int64Array | None
+    codes: Codes
+
+    def is_finite(self) -> bool:
+        """Whether it holds neither NaN nor infinity."""
+        numbers = (self.spread, self.mean, np.array([self.mass, self.step]))
+        return all(bool(np.isfinite(own).all()) for own in numbers)
+
+    @property
+    def bytes(self) -> int:
+        """Memory."""
+        pairs = 0 if self.pairs is None else self.pairs.nbytes
+        return self.codes.nbytes + self.spread.nbytes + self.mean.nbytes + pairs
+
+    def variances(self, asked: AskedEntries) -> FloatArray:
+        """Of the error of entry (j, k), at most: the root of what is given for j and for k.
+
+        Codes are wrong by a number from −½ to ½, all alike.
+        """
+        pairs = max(1, triangle_size(self.held.size - 1))
+        found = np.zeros(asked.size)
+        found[self.held] = (self.step * self.spread) ** 2 / 12.0 * (self.codes.size / pairs)
+        return found
+
+    def add_to(self, total: FloatArray, weight: float, asked: AskedEntries) -> None:
+        """Add its entries times a weight to a matrix of all features asked about."""
+        mean = self.mean if self.mean.size else np.zeros(self.held.size)
+        pairs = np.arange(self.codes.size) if self.pairs is None else self.pairs
+        _add_decoded(
+            total, weight, self.held, asked.is_known[self.held], self.mass, mean, self.spread,
+            self.step, pairs, self.codes, _dither(self.mean, self.spread, self.codes.size),
+        )  # fmt: skip
+
+
+def _dither(mean: FloatArray, spread: FloatArray, count: int) -> Dither:
+    """The same on both sides: drawn from what travels beside the codes."""
+    seed = zlib.crc32(spread.astype("<f4").tobytes(), zlib.crc32(mean.astype("<f4").tobytes()))
+    words = np.random.PCG64(seed).random_raw(-(-count // 8))
+    return np.asarray(words, dtype="<u8").view(np.uint8)[:count]
+
+
+def as_rounded(own: ClientMatrix, asked: AskedEntries) -> RoundedMatrix:
+    """A client's matrix as it travels.
+
+    Parameters
+    ----------
+    own
+        What it has worked out.
+    asked
+        Which entries are told.
+    """
+    assert asked.units is not None
+    held, units, is_known = own.held, asked.units[own.held], asked.is_known[own.held]
+    hessian = np.triu(own.hessian / units / units[:, None])
+    raw = _codes(hessian, _single(np.diag(hessian)), is_known, asked.bits)
+    if raw.codes.size < raw.asked * _FEW:
+        return RoundedMatrix(held, 0.0, np.empty(0), raw.spread, raw.step, raw.pairs, raw.codes)
+    mass = float(_single(np.array([own.mass]))[0])
+    mean = _single(own.first / units / mass) if mass > 0 else np.zeros(held.size)
+    centred = hessian - np.triu(mass * np.outer(mean, mean))
+    spread = _single(np.maximum(np.diag(centred), 0.0))
+    told = _codes(centred, spread, is_known, asked.bits, mean)
+    return RoundedMatrix(held, mass, mean, told.spread, told.step, None, told.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    spread: FloatArray
+    step: float
+    pairs: Int64Array
+    codes: Codes
+    asked: int
+
+
+def largest_code(bits: int) -> int:
+    """The largest whole number that stands for a correlation.
+
+    Examples
+    --------
+    >>> largest_code(8), largest_code(16)
+    (127, 32767)
+    """
+    return int(2 ** (bits - 1) - 1)
+
+
+def code_type(bits: int) -> "np.dtype[np.signedinteger]":
+    """Of so many bits, little-endian."""
+    return np.dtype(f"<i{bits // 8}")
+
+
+def _codes(
+    matrix: FloatArray,
+    spread: FloatArray,
+    is_known: BoolArray,
+    bits: int,
+    mean: FloatArray | None = None,
+) -> _Coded:
+    """Correlations as whole numbers: of all pairs if there is a mean, else of those that are not 0.
+
+    Where a pair has none, its code would be the dither alone.
+    """
+    values, asked = _correlations(matrix, spread, is_known)
+    pairs = np.arange(asked) if mean is not None else np.flatnonzero(values)
+    told, largest = values[pairs], largest_code(bits)
+    step = float(_single(np.array([np.abs(told).max(initial=0.0) / largest]))[0])
+    dither = _dither(np.empty(0) if mean is None else mean, spread, told.size)
+    whole = told / step if step > 0 else np.zeros(told.size)
+    drawn = np.rint(whole + _centred(dither))
+    codes = np.clip(drawn, -largest, largest).astype(code_type(bits))
+    return _Coded(spread, step, pairs, codes, asked)
+
+
+def _centred(dither: Dither) -> FloatArray:
+    return (dither.astype(np.float64) - _NO_DITHER) / 256.0
+
+
+def _single(numbers: FloatArray) -> FloatArray:
+    """Rounded to float32."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return numbers.astype(np.float32).astype(np.float64)
+
+
+@compiled
+def _correlations(
+    matrix: FloatArray, spread: FloatArray, is_known: BoolArray
+) -> tuple[FloatArray, int]:
+    size = spread.size
+    roots = np.sqrt(spread)
+    values, count = np.zeros(size * (size - 1) // 2), 0
+    for row in range(size):
+        for column in range(row + 1, size):
+            if is_known[row] and is_known[column]:
+                continue
+            both = roots[row] * roots[column]
+            if both > 0.0:
+                values[count] = matrix[row, column] / both
+            count += 1
+    return values[:count], count
+
+
+@compiled
+def _add_decoded(
+    total: FloatArray,
+    weight: float,
+    held: Int64Array,
+    is_known: BoolArray,
+    mass: float,
+    mean: FloatArray,
+    spread: FloatArray,
+    step: float,
+    pairs: Int64Array,
+    codes: Codes,
+    dither: Dither,
+) -> None:
+    roots = np.sqrt(spread)
+    pair, found = 0, 0
+    for row in range(held.size):
+        if not is_known[row]:
+            total[held[row], held[row]] += weight * (spread[row] + mass * mean[row] * mean[row])
+        for column in range(row + 1, held.size):
+            if is_known[row] and is_known[column]:
+                continue
+            value = mass * mean[row] * mean[column]
+            if found < pairs.size and pairs[found] == pair:
+                code = codes[found] - (dither[found] - _NO_DITHER) / 256.0
+                value += roots[row] * roots[column] * step * code
+                found += 1
+            total[held[row], held[column]] += weight * value
+            pair += 1
