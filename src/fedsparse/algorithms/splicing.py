@@ -53,6 +53,9 @@ MOST_UNKNOWNS = 1000
 _LONGER, _SHORTER, _MUCH_SHORTER = 0.7, 2.5, 10.0
 """What α is multiplied by after a success, and after failures with and without new features."""
 
+_NOTHING = 1e-9
+"""A share of f that is rounding."""
+
 _MOST_BEND = 1e12
 
 _LEAST_BEND = 0.5
@@ -72,7 +75,8 @@ class FedSplice(Algorithm):
         How many features outside the support are considered at a time; by default τ, and at
         least 50.
     tolerance
-        Stop when a splice lowers f by less than this share.
+        Stop when a splice lowers f by less than this share. As long as there is room for further
+        features they are taken, however little they lower it.
     start_at
         Where to begin; 0 by default. It is projected onto the constraint.
     weights
@@ -193,14 +197,14 @@ class FedSplice(Algorithm):
         refused = state.memory.get("refused", np.empty(0)).size
         if refused < MOST_REFUSALS:
             moved, gain = models.lowest(_known(state))
-            if self._is_worth(state, gain) and not _is_refused(state, moved):
+            if self._is_worth(state, gain, moved) and not _is_refused(state, moved):
                 return state.remember(trial=np.array([np.inf])).step(moved, 0)
         if 0 < refused < MOST_REFUSALS:
             # The model cannot be trusted with all exchanges at once.
             found = [
                 (gain, moved)
                 for moved, gain in models.exchanges(_known(state, 1.0), MOST_REFUSALS)
-                if self._is_worth(state, gain) and not _is_refused(state, moved)
+                if self._is_worth(state, gain, moved) and not _is_refused(state, moved)
             ]
             if found:
                 _, moved = max(found, key=lambda entry: entry[0])
@@ -210,16 +214,18 @@ class FedSplice(Algorithm):
     def _settle(self, state: State, models: Models) -> State:
         """Exchange nothing: go to the models' lowest point on the support, or stop."""
         moved, gain = models.lowest_on_support(_known(state))
-        if self._is_worth(state, gain):
+        if self._is_worth(state, gain, moved):
             return state.remember(trial=np.array([np.inf])).step(moved, 0)
         best = state.memory["best"]
         if models.classes > 1:  # what bounds the Hessian does not lead to the last digits
             return state.remember(last=np.ones(1)).step(best, 0)
         return state.remember(done=np.ones(1)).step(moved if gain > 0 else best, 0)
 
-    def _is_worth(self, state: State, gain: float) -> bool:
-        """Whether a gain is more than nothing."""
-        return gain > self.tolerance * abs(_best_objective(state))
+    def _is_worth(self, state: State, gain: float, moved: FloatArray) -> bool:
+        """Whether a gain is more than nothing; that of further features is, however small."""
+        is_larger = np.count_nonzero(moved) > np.count_nonzero(state.memory["best"])
+        share = min(self.tolerance, _NOTHING) if is_larger else self.tolerance
+        return gain > share * abs(_best_objective(state))
 
     def _mend(self, state: State, answers: Answers, models: Models) -> State:
         """The model misjudged x: make Newton's steps on its support while they promise to pay."""
