@@ -8,7 +8,7 @@ import pytest
 import fedsparse as fs
 from fedsparse.algorithms.splicing import FEWEST_CANDIDATES
 from tests import oracle
-from tests.builders import LOSS_OBJECTS, STORAGES, answers_of, clients_for, federate
+from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, answers_of, clients_for, federate
 
 ONE_SCORE = ("squared", "logistic")
 TAU = 5
@@ -279,6 +279,17 @@ class TestRounds:
             for share in (1e-9, 1e-2)
         ]
         assert rounds[1] < rounds[0]
+
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_room_for_further_features_is_filled_whatever_the_tolerance(self, loss):
+        clients = clients_for(loss)
+        sparsity = fs.TopKRows if loss == "softmax" else fs.TopK
+        smaller = splice(clients, sparsity(2), loss=loss)
+        start = {"start_at": smaller.coef, "tolerance": 0.9}
+        assert splice(clients, sparsity(2), loss=loss, **start).support.size == 2
+        larger = splice(clients, sparsity(3), loss=loss, **start)
+        assert larger.support.size == 3
+        assert 0.1 * smaller.objective < larger.objective < smaller.objective
 
     def test_bytes_are_those_of_the_requests_and_answers(self):
         data = federate(clients_for("squared"), "csr")

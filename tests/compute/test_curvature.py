@@ -12,12 +12,14 @@ from fedsparse.engines import LocalEngine
 from fedsparse.engines.engine import Ask
 from fedsparse.engines.lens import Lens
 from fedsparse.problem.rows import Rows
+from fedsparse.requests import ClassCurvature, SharedCurvature
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.stack_sizes import stack_bytes
 from tests import oracle
 from tests.builders import (
     CLASSES,
     LOSS_OBJECTS,
+    LOSSES,
     STORAGES,
     answers_of,
     clients_for,
@@ -28,6 +30,8 @@ from tests.builders import (
 ONE_SCORE = ("squared", "logistic")
 WIDTH = 24
 SUPPORT = np.array([0, 2, 3, 11, 17, 23])
+ENTRIES = np.concatenate([SUPPORT, WIDTH + SUPPORT[2:4], 2 * WIDTH + SUPPORT[1:]])
+"""Of a matrix x, numbered class · d + feature."""
 
 
 def hessian(Z, x, loss):
@@ -41,6 +45,41 @@ def somewhere(seed=5):
     """A point with zeros and numbers of either sign."""
     random = np.random.default_rng(seed)
     return random.standard_normal(WIDTH) * (random.random(WIDTH) < 0.4)
+
+
+def somewhere_by_class(seed=5):
+    """A matrix with zeros, some rows of them, and numbers of either sign."""
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((WIDTH, CLASSES)) * (random.random((WIDTH, CLASSES)) < 0.6)
+    x[random.random(WIDTH) < 0.4] = 0.0
+    return x
+
+
+def chances_at(Z, x):
+    """Probabilities of the classes, row by row."""
+    return np.exp(oracle.log_softmax(Z @ x))
+
+
+def softmax_hessian(Z, x):
+    """All second derivatives of a client's mean loss, straight from the definition."""
+    total = np.zeros((x.size, x.size))
+    for z, p in zip(Z, chances_at(Z, x), strict=True):
+        total += np.kron(np.diag(p) - np.outer(p, p), np.outer(z, z))
+    return total / len(Z)
+
+
+def class_matrices(Z, x):
+    """Of each class Σ min(p, 2p (1 − p)) zzᵀ / B."""
+    chances = chances_at(Z, x)
+    bounds = np.minimum(chances, 2.0 * chances * (1.0 - chances))
+    return [(Z * bounds[:, [label]]).T @ Z / len(Z) for label in range(CLASSES)]
+
+
+def shared_matrix(Z, x):
+    """Σ mean of p (1 − p) c / (c − 1) over classes, times zzᵀ / B."""
+    chances = chances_at(Z, x)
+    spread = (chances * (1.0 - chances)).mean(axis=1) * CLASSES / (CLASSES - 1)
+    return (Z * spread[:, None]).T @ Z / len(Z)
 
 
 def lacking_columns(loss):
@@ -65,6 +104,28 @@ def assert_close(values, expected):
     """Equal to 1e-12 of the largest entry."""
     scale = np.abs(expected).max(initial=0.0)
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12 * scale)
+
+
+REQUESTS = {
+    "Slopes": fs.Slopes(somewhere()),
+    "Curvature": fs.Curvature(somewhere(), SUPPORT),
+    "LocalSteps": fs.LocalSteps(somewhere(), 3, 0.1, with_objective=True),
+}
+REQUESTS_BY_CLASS = {
+    "Slopes": fs.Slopes(somewhere_by_class()),
+    "Slopes with a support": fs.Slopes(somewhere_by_class(), ENTRIES),
+    "Curvature": fs.Curvature(somewhere_by_class(), ENTRIES),
+    "ClassCurvature": ClassCurvature(somewhere_by_class(), ENTRIES),
+    "SharedCurvature": SharedCurvature(somewhere_by_class(), SUPPORT),
+}
+
+
+def names_of(loss):
+    return REQUESTS_BY_CLASS if loss == "softmax" else REQUESTS
+
+
+def request_of(name, loss):
+    return names_of(loss)[name]
 
 
 # ---------------------------------------------------------------- values
@@ -102,6 +163,95 @@ class TestValues:
             assert_close(from_triangle(triangles[place], support.size), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("storage", STORAGES)
+class TestValuesOfSoftmax:
+    """Of a matrix x, laid out class by class."""
+
+    SUPPORTS = (ENTRIES, ENTRIES[:1], ENTRIES[-3:], np.arange(WIDTH * CLASSES), ENTRIES[:0])
+
+    @pytest.fixture
+    def clients(self, dtype):
+        """In numbers that the data type holds exactly, so that only sums can differ."""
+        return [(Z.astype(dtype).astype(float), y) for Z, y in lacking_columns("softmax")]
+
+    def told(self, request, clients, storage, dtype):
+        """Of each client f_i(x), and the vectors of its answer by name."""
+        answer = ask(request, federate(clients, storage, dtype), "softmax")
+        vectors = {name: vectors_of(answer[name]) for name in answer if name != "objective"}
+        for place, (Z, y) in enumerate(clients):
+            value = oracle.loss_value(Z, y, request.x, "softmax", 0.05)
+            assert_close(answer["objective"][place], value)
+            yield Z, y, {name: each[place] for name, each in vectors.items()}
+
+    def flat_gradient(self, Z, y, x):
+        return oracle.gradient(Z, y, x, "softmax", 0.0).ravel(order="F")
+
+    def test_slopes_equal_the_definition(self, clients, storage, dtype):
+        x = somewhere_by_class()
+        for Z, y, told in self.told(fs.Slopes(x), clients, storage, dtype):
+            assert set(told) == {"gradient", "diagonal"}
+            assert_close(told["gradient"], oracle.gradient(Z, y, x, "softmax", 0.0))
+            assert_close(told["diagonal"].ravel(order="F"), np.diag(softmax_hessian(Z, x)))
+
+    @pytest.mark.parametrize("support", SUPPORTS)
+    def test_curvature_is_the_exact_hessian_of_all_classes_together(
+        self, clients, storage, dtype, support
+    ):
+        x = somewhere_by_class()
+        for Z, y, told in self.told(fs.Curvature(x, support), clients, storage, dtype):
+            assert_close(told["gradient"], self.flat_gradient(Z, y, x)[support])
+            expected = softmax_hessian(Z, x)[np.ix_(support, support)]
+            assert_close(from_triangle(told["hessian"], support.size), expected)
+
+    def test_slopes_with_a_support_tell_that_hessian_beside(self, clients, storage, dtype):
+        x = somewhere_by_class()
+        for Z, y, told in self.told(fs.Slopes(x, ENTRIES), clients, storage, dtype):
+            assert_close(told["gradient"], oracle.gradient(Z, y, x, "softmax", 0.0))
+            expected = softmax_hessian(Z, x)[np.ix_(ENTRIES, ENTRIES)]
+            assert_close(from_triangle(told["hessian"], ENTRIES.size), expected)
+
+    @pytest.mark.parametrize("support", SUPPORTS)
+    def test_class_curvature_is_a_matrix_for_each_class(self, clients, storage, dtype, support):
+        x = somewhere_by_class()
+        own = [support[support // WIDTH == label] % WIDTH for label in range(CLASSES)]
+        for Z, y, told in self.told(ClassCurvature(x, support), clients, storage, dtype):
+            assert_close(told["gradient"], self.flat_gradient(Z, y, x)[support])
+            expected = [
+                matrix[np.ix_(part, part)][np.triu_indices(part.size)]
+                for matrix, part in zip(class_matrices(Z, x), own, strict=True)
+            ]
+            assert_close(told["hessian"], np.concatenate(expected))
+
+    @pytest.mark.parametrize("features", [SUPPORT, SUPPORT[:1], np.arange(WIDTH), SUPPORT[:0]])
+    def test_shared_curvature_is_one_matrix_for_all(self, clients, storage, dtype, features):
+        x = somewhere_by_class()
+        for Z, y, told in self.told(SharedCurvature(x, features), clients, storage, dtype):
+            gradient = oracle.gradient(Z, y, x, "softmax", 0.0)[features]
+            assert_close(told["gradient"], gradient.ravel(order="F"))
+            expected = shared_matrix(Z, x)[np.ix_(features, features)]
+            assert_close(from_triangle(told["hessian"], features.size), expected)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_hessian_of_softmax_is_how_its_gradient_changes(storage):
+    """By differences of what clients tell themselves."""
+    data, x, step = federate(clients_for("softmax"), storage), somewhere_by_class(), 1e-5
+    exact = vectors_of(ask(fs.Curvature(x, ENTRIES), data, "softmax")["hessian"])
+    for column, entry in enumerate(ENTRIES):
+        ahead, behind = x.copy(), x.copy()
+        ahead[entry % WIDTH, entry // WIDTH] += step
+        behind[entry % WIDTH, entry // WIDTH] -= step
+        gradients = [
+            vectors_of(ask(fs.Curvature(point, ENTRIES), data, "softmax")["gradient"])
+            for point in (ahead, behind)
+        ]
+        for triangle, above, below in zip(exact, *gradients, strict=True):
+            slope = (above - below) / (2.0 * step)
+            own = from_triangle(triangle, ENTRIES.size)[column]
+            np.testing.assert_allclose(slope, own, rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("loss", ONE_SCORE)
 def test_a_support_that_covers_x_gives_the_same_as_one_that_does_not(loss, storage):
@@ -121,10 +271,10 @@ def test_a_support_that_covers_x_gives_the_same_as_one_that_does_not(loss, stora
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("loss", ONE_SCORE)
+@pytest.mark.parametrize("loss", LOSSES)
 def test_row_weights_count(loss, storage):
     """A row of weight two answers like the row twice."""
-    clients, x = clients_for(loss, rows=(6, 7)), somewhere()
+    clients = clients_for(loss, rows=(6, 7))
     twice = [(np.repeat(Z, 2, axis=0)[1:], np.repeat(y, 2)[1:]) for Z, y in clients]
     plain = federate(clients, storage)
     weights = np.full(13, 2.0)
@@ -132,7 +282,7 @@ def test_row_weights_count(loss, storage):
     weighted = fs.FederatedData.from_table(
         plain.features, plain.targets, np.repeat([0, 1], plain.counts), row_weights=weights
     )
-    for request in (fs.Slopes(x), fs.Curvature(x, SUPPORT)):
+    for request in (request_of(name, loss) for name in names_of(loss) if name != "LocalSteps"):
         answers = [ask(request, data, loss) for data in (weighted, federate(twice, storage))]
         for name in answers[0]:
             values = [
@@ -163,13 +313,6 @@ def test_a_triangle_holds_each_pair_once_row_by_row(size):
 # ---------------------------------------------------------------- the same bits for everyone
 
 
-REQUESTS = {
-    "Slopes": fs.Slopes(somewhere()),
-    "Curvature": fs.Curvature(somewhere(), SUPPORT),
-    "LocalSteps": fs.LocalSteps(somewhere(), 3, 0.1, with_objective=True),
-}
-
-
 def bits(answer):
     """All that is in an answer, by field."""
     return {
@@ -181,14 +324,15 @@ def bits(answer):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("loss", ONE_SCORE)
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize(
+    ("name", "loss"), [(name, loss) for loss in LOSSES for name in names_of(loss)]
+)
 class TestSameBits:
     def test_a_client_alone_answers_as_it_does_among_others(self, name, loss, storage):
         data = federate(lacking_columns(loss), storage)
-        whole = ask(REQUESTS[name], data, loss)
+        whole = ask(request_of(name, loss), data, loss)
         for place in range(len(data)):
-            alone = bits(ask(REQUESTS[name], data.client(place), loss))
+            alone = bits(ask(request_of(name, loss), data.client(place), loss))
             for field, values in whole.items():
                 if isinstance(values, np.ndarray):
                     assert alone[field] == values[place : place + 1].tobytes()
@@ -197,18 +341,18 @@ class TestSameBits:
 
     def test_threads_and_earlier_questions_change_nothing(self, name, loss, storage):
         data = federate(clients_for(loss, rows=(5, 9, 30, 6, 1, 12, 40)), storage)
-        expected = bits(ask(REQUESTS[name], data, loss, threads=1))
+        expected = bits(ask(request_of(name, loss), data, loss, threads=1))
         workers = Workers(2)
         clients = open_clients(data, LOSS_OBJECTS[loss], workers)
         for _ in range(3):  # every other call goes through the clients backwards
-            assert bits(REQUESTS[name].answer(clients, np.arange(len(data)))) == expected
+            assert bits(request_of(name, loss).answer(clients, np.arange(len(data)))) == expected
         workers.close()
 
     def test_only_the_clients_asked_answer_in_the_order_asked(self, name, loss, storage):
         data = federate(lacking_columns(loss), storage)
         which = [2, 0]
-        some = ask(REQUESTS[name], data, loss, which=which)
-        alone = [bits(ask(REQUESTS[name], data.client(place), loss)) for place in which]
+        some = ask(request_of(name, loss), data, loss, which=which)
+        alone = [bits(ask(request_of(name, loss), data.client(place), loss)) for place in which]
         for field, values in bits(some).items():
             if isinstance(values, bytes):
                 assert values == b"".join(one[field] for one in alone)
@@ -280,7 +424,6 @@ class TestBytes:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        fs.FedSplice(3),
         fs.FedHT(3, refit=True),
         fs.FedIterHT(3, refit=True),
         fs.DistributedIHT(3, refit=True),
@@ -298,11 +441,17 @@ def test_softmax_is_refused_before_any_work(algorithm, monkeypatch):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("kind", ["Slopes", "Curvature"])
-def test_a_client_asked_for_second_derivatives_of_softmax_refuses(kind, storage):
-    x = np.ones((WIDTH, CLASSES))
-    request = fs.Slopes(x) if kind == "Slopes" else fs.Curvature(x, SUPPORT)
-    with pytest.raises(fs.OptionError, match="softmax loss has no second derivative"):
+@pytest.mark.parametrize("loss", ONE_SCORE)
+@pytest.mark.parametrize("kind", [ClassCurvature, SharedCurvature])
+def test_curvature_by_class_of_a_loss_with_one_score_is_refused(kind, loss, storage):
+    with pytest.raises(fs.OptionError, match="needs a loss with several classes"):
+        ask(kind(somewhere(), SUPPORT), federate(clients_for(loss), storage), loss)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_shared_curvature_on_a_feature_that_is_not_there_is_refused(storage):
+    request = SharedCurvature(somewhere_by_class(), np.array([0, WIDTH]))
+    with pytest.raises(fs.OptionError, match=f"no feature {WIDTH}; they go from 0 to {WIDTH - 1}"):
         ask(request, federate(clients_for("softmax"), storage), "softmax")
 
 

@@ -853,6 +853,19 @@ class TestAwkwardProblems:
         with pytest.warns(fs.DivergenceWarning, match=r"above the .* at its start.*\"auto\""):
             fs.run(fs.DistributedIHT(TAU, step_size=1.5), data, rounds=3)
 
+    def test_rounding_of_f_is_not_taken_for_an_end_worse_than_the_start(self):
+        """Different answers tell f at the same x, and add rows up in other orders."""
+        risen = []
+        for seed in range(20):
+            data = federate(clients_for("softmax", seed=seed, density=1.0))
+            found = fs.run(fs.FedSplice(fs.TopKRows(TAU)), data, loss="softmax", threads=1)
+            again = fs.FedSplice(fs.TopKRows(TAU), start_at=found.coef)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", fs.DivergenceWarning)
+                result = fs.run(again, data, loss="softmax", threads=1)
+            risen.append(result.objective > result.records[0].objective)
+        assert any(risen)
+
     def test_divergence_between_evaluations_goes_back_to_the_last_one(self):
         data = federate(clients_for("squared"))
         with pytest.warns(fs.DivergenceWarning, match="The result is that of round 0"):

@@ -61,14 +61,77 @@ def test_choosing_costs_few_rounds():
     assert hold(choose_by_ebic, data, sparsities, LEAST_SQUARES)[0].rounds <= most
 
 
-def test_more_than_two_classes_are_tried_side_by_side():
+def labs_with_classes():
+    """Three classes, which the same features decide."""
     data = labs()
     labels = np.digitize(data.targets, [-1, 1])
-    data = fs.FederatedData.from_table(data.features, labels, np.repeat(np.arange(5), 24))
-    options = FitOptions(fs.Softmax(l2=0.01), rounds=30)
-    found = hold(cross_validate, data, [1, 3], options, folds=3, loss="softmax")
+    return fs.FederatedData.from_table(data.features, labels, np.arange(120) % 5)
+
+
+def test_what_cannot_start_from_a_model_is_tried_side_by_side():
+    algorithm = fs.FedIterHT(1, server_step="adaptive")
+    options = FitOptions(fs.Softmax(l2=0.01), algorithm=algorithm, rounds=30)
+    found = hold(cross_validate, labs_with_classes(), [1, 3], options, folds=3, loss="softmax")
     assert found.rounds == 2 + 2 + 30 + 1 + 1  # scaling, smoothness, rounds, f(x_30), held-out rows
     assert found.measure == "log-loss per held-out row"
+
+
+def test_more_than_two_classes_go_along_a_path_too():
+    data, options = labs_with_classes(), FitOptions(fs.Softmax(l2=0.01))
+    sparsities = [1, 2, 3, 4, 6]
+    found = hold(cross_validate, data, sparsities, options, loss="softmax")
+    assert found.chosen == 3
+    assert found.measure == "log-loss per held-out row"
+    selection, model = hold(choose_by_ebic, data, sparsities, options, loss="softmax")
+    assert selection.chosen == 3
+    assert np.flatnonzero(model.coefficients.any(axis=1)).tolist() == [2, 5, 11]
+    most = 8 * len(sparsities) + 4  # a few more of each, since models only bound f
+    assert max(found.rounds, selection.rounds) <= most
+
+
+def weakly_linked(kind, seed=0):
+    """20,000 rows, and a feature that explains less than one percent of f: surely not by chance."""
+    random = np.random.default_rng(seed)
+    Z = random.standard_normal((20000, 12))
+    link = 0.09 * Z[:, 4] + random.standard_normal(20000)
+    targets = {
+        "numbers": link,
+        "two classes": (link > 0).astype(float),
+        "three classes": np.digitize(link, [-0.4, 0.4]).astype(float),
+    }
+    return fs.FederatedData.from_table(Z, targets[kind], np.arange(20000) % 5)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two classes", "three classes"])
+def test_a_feature_of_little_effect_is_found_where_rows_are_many(kind):
+    """Though exchanges of features that gain as little are not made in models only compared."""
+    data = weakly_linked(kind)
+    loss = replace(LOSSES[kind], l2=1e-4)
+    selection, model = hold(choose_by_ebic, data, [0, 1, 2], FitOptions(loss), loss=loss)
+    assert selection.chosen == 1
+    assert np.flatnonzero(model.coefficients.reshape(12, -1).any(axis=1)).tolist() == [4]
+
+
+def test_models_that_stand_for_another_have_its_features():
+    """Those of half of the rows, say: fitted less exactly, in fewer rounds."""
+    random = np.random.default_rng(0)
+    Z = random.standard_normal((240, 100)) + random.standard_normal((240, 1))
+    score = Z[:, :8] @ [1.0, -1.0, 0.8, -0.8, 0.6, -0.6, 0.4, -0.4]
+    targets = (score + random.logistic(size=240) > 0).astype(float)
+    data = fs.FederatedData.from_table(Z, targets, np.arange(240) % 5)
+    options = FitOptions(fs.Logistic(l2=0.03))
+    same, rounds = [], []
+    for seed in range(12):
+        half = data.where(fs.Rows().part(0, of=2, seed=seed, by_class=True).mask(data))
+        exact, nearly = (
+            hold(fit, half, 8, own, loss=options.loss) for own in (options, options.nearly)
+        )
+        same.append(np.array_equal(exact.coefficients != 0, nearly.coefficients != 0))
+        rounds.append([model.result.records[-1].round for model in (exact, nearly)])
+    assert np.mean(same) > 0.8
+    saved = np.array(rounds)
+    assert np.all(saved[:, 1] <= saved[:, 0])
+    assert saved[:, 1].mean() < 0.8 * saved[:, 0].mean()
 
 
 def ten_features(seed):

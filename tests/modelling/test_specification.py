@@ -240,8 +240,8 @@ class TestTold:
 
     def test_the_number_of_features_of_several_classes(self):
         told = FitSpecification(sparsity="ebic").told(fs.Softmax(), None, sparsity=4, rounds=7)
-        assert told["number of features"] == "4 for each class, by EBIC"
-        assert told["method"] == "FedIter-HT, adaptive server step"
+        assert told["number of features"] == "4, by EBIC"  # a feature is one of all classes
+        assert told["method"] == "FedSplice"
 
     def test_not_where_an_own_method_lay(self):
         specification = FitSpecification(method="/home/anna/mine.py:Own")

@@ -36,6 +36,9 @@ from fedsparse.requests import Answers, Evaluate, Request, Smoothness
 
 # An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
 _HOPELESS = 1e3
+# An objective above another by less than this share of it may be the same: what tells f beside
+# other answers adds rows up in another order.
+_ROUNDING = 1e-9
 # In place of a client's number when the clients of a round are drawn.
 _PARTICIPATION = -1
 
@@ -497,7 +500,7 @@ class _Course:
 
     def _warn_if_worse_than_nothing(self, last: float) -> None:
         first = self._reached.records[0].objective
-        if last > first:
+        if last > first + _ROUNDING * abs(first):
             self._warn(
                 f"ended with an objective of {last:.3g}, above the {first:.3g} at its start."
             )

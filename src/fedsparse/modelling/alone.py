@@ -115,4 +115,4 @@ class JudgeAlone(Request):
         )
         prepared = yield from prepare(engine, options)
         sparsity = max(min(self.sparsity, prepared.rows - 1), options.fewest)
-        return (yield from fit_model(prepared, sparsity, options.roughly))
+        return (yield from fit_model(prepared, sparsity, options.nearly))

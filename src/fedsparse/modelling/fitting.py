@@ -123,9 +123,20 @@ class FitOptions:
 
     @property
     def roughly(self) -> "FitOptions":
-        """The same for models that are only compared: half the rounds, nearly the same f."""
-        rounds = min(self.rounds, 10) if self.splices else self.rounds
-        return replace(self, tolerance=0.01, rounds=rounds)
+        """The same for models of which f alone counts: half the rounds, nearly the same f."""
+        return replace(self, tolerance=0.01, rounds=self._fewer_rounds)
+
+    @property
+    def nearly(self) -> "FitOptions":
+        """The same for models that stand for this one: fewer rounds, mostly the same features.
+
+        Exchanges of features often gain less than a percent of f.
+        """
+        return replace(self, tolerance=0.001, rounds=self._fewer_rounds)
+
+    @property
+    def _fewer_rounds(self) -> int:
+        return min(self.rounds, 10) if self.splices else self.rounds
 
     @property
     def is_regression(self) -> bool:

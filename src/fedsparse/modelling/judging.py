@@ -152,7 +152,7 @@ class _Judge:
         self, method: WayOfLearning, prepared: Prepared, part: int, sparsity: int
     ) -> Conversation[_Told]:
         """A model of all training rows, judged on each site's held-out rows and on all."""
-        model = yield from fit_model(prepared, sparsity, self.options.roughly)
+        model = yield from fit_model(prepared, sparsity, self.options.nearly)
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
         rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
         lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)

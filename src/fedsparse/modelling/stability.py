@@ -136,7 +136,7 @@ def _support(
     prepared = yield from prepare(engine.where(rows), options)
     if not prepared.is_learnable:
         return None
-    model = yield from fit_model(prepared, sparsity, options.roughly)
+    model = yield from fit_model(prepared, sparsity, options.nearly)
     on_model(label)
     used = np.abs(model.coefficients.reshape(engine.width, -1)).max(axis=1)
     return _Found(np.flatnonzero(used), model.result.objective)

@@ -42,11 +42,10 @@ ALGORITHMS = {
     "samples": fs.FedHT(TAU, weights="samples", refit=False),
     "FedAvg": fs.FedAvg(local_steps=2),
     "FedProx": fs.FedProx(local_steps=2, proximal=0.3),
-}
-SECOND_ORDER = {
     "FedSplice": fs.FedSplice(TAU),
-    "refit": fs.FedHT(TAU, local_steps=2, refit=True),
 }
+ONE_SCORE = {"refit": fs.FedHT(TAU, local_steps=2, refit=True)}
+BY_CLASS = {"FedSplice, shared features": fs.FedSplice(fs.TopKRows(TAU))}
 GENEROUS = Policy(open_sums=True, smallest_samples=1, most_features_per_row=100.0)
 
 
@@ -87,15 +86,14 @@ class TestAgreementWithOneProcess:
         ("name", "loss"),
         [
             (name, loss)
-            for name in ALGORITHMS | SECOND_ORDER
             for loss in LOSSES
-            if loss != "softmax" or name not in SECOND_ORDER  # they take one score a row
+            for name in ALGORITHMS | (BY_CLASS if loss == "softmax" else ONE_SCORE)
         ],
     )
     def test_bit_for_bit(self, name, loss, storage, monkeypatch):
         """Mini-batches but for their rows, which sites draw by themselves."""
         monkeypatch.setattr(site_module, "with_own_batches", lambda request, *_: request)
-        algorithm = (ALGORITHMS | SECOND_ORDER)[name]
+        algorithm = (ALGORITHMS | ONE_SCORE | BY_CLASS)[name]
         clients = clients_for(loss)
         engine = engine_on(grid_of(sites_of(clients, storage)), loss)
         result = fs.run(algorithm, engine, rounds=6, seed=5)
