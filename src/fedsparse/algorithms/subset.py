@@ -13,13 +13,15 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from fedsparse.algorithms.tableau import Tableau, factor
+from fedsparse.algorithms.tableau import Tableau, factor, shortfall
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 
 # Relative to the largest curvature: less is none.
 _FLAT = 1e-30
 # So often a solution is corrected for the ridge, which is not part of the model.
 _REFINEMENTS = 3
+# Times the shortfall of an indefinite H, added to its unit diagonal for the search.
+_RAISE = 1.5
 # A gain must be larger than this share of what the model has gained so far.
 _SMALLEST_GAIN = 1e-9
 
@@ -31,7 +33,8 @@ class Quadratic:
     Parameters
     ----------
     hessian
-        H, symmetric and positive semi-definite.
+        H, symmetric and positive semi-definite; where it was rounded it may be slightly indefinite,
+        and is then raised as much as it needs, so that no coefficient goes to infinity.
     linear
         b, or a matrix with a column for each sum's term; a support is then shared by all.
 
@@ -74,11 +77,26 @@ class Quadratic:
         hessian = self.hessian / np.outer(scale, scale)
         return Quadratic(hessian, (self.linear.T / scale).T)
 
+    @cached_property
+    def shortfall(self) -> float:
+        """How far the least eigenvalue of the scaled H is below 0: about the error of its entries.
+
+        Features without curvature are left out.
+        """
+        curved = np.flatnonzero(self.scale > 0)
+        return shortfall(self.scaled.hessian[np.ix_(curved, curved)])
+
     def minimizer(self, support: Int64Array) -> FloatArray:
-        """The best u on a support, in the shape of b; 0 for a feature without curvature."""
+        """The best u on a support, in the shape of b; 0 for a feature without curvature.
+
+        Of an indefinite H eigenvalues on the support are raised to what it falls short by.
+        """
         if support.size == 0:
             return np.empty((0, *self.linear.shape[1:]))
         hessian = self.scaled.hessian[np.ix_(support, support)]
+        if self.shortfall > 0:
+            least = float(linalg.eigvalsh(hessian, subset_by_index=(0, 0))[0])
+            hessian[np.diag_indices_from(hessian)] += max(self.shortfall - least, 0.0)
         linear = self.scaled.linear[support]
         factored = factor(hessian), False
         solution = linalg.cho_solve(factored, linear)
@@ -219,8 +237,10 @@ def _curved(model: Quadratic, keep: Int64Array | None) -> _Curved:
     kept = np.zeros(model.size, dtype=bool)
     kept[[] if keep is None else keep] = True
     features = np.flatnonzero(model.scale > 0)
+    hessian = model.scaled.hessian[np.ix_(features, features)]
+    hessian[np.diag_indices_from(hessian)] += _RAISE * model.shortfall
     return _Curved(
-        model.scaled.hessian[np.ix_(features, features)],
+        hessian,
         np.atleast_2d(model.scaled.linear.T).T[features],
         features,
         kept[features],

@@ -45,8 +45,8 @@ class Tableau:
     Parameters
     ----------
     hessian
-        H, symmetric, with a diagonal of ones. It may be singular or slightly indefinite: then the
-        inverse on a support is regularized as much as it needs.
+        H, symmetric, with a diagonal of about ones. It may be singular: then the inverse on a
+        support is regularized as much as it needs.
     linear
         b, a column for each right-hand side.
     support
@@ -216,6 +216,24 @@ def factor(hessian: FloatArray) -> FloatArray:
             return np.asarray(linalg.cholesky(regularized))
         except linalg.LinAlgError:
             ridge *= 10
+
+
+def shortfall(hessian: FloatArray) -> float:
+    """How far the least eigenvalue of a matrix with unit diagonal is below 0; 0 if by rounding.
+
+    Examples
+    --------
+    >>> round(shortfall(np.array([[1.0, 1.5], [1.5, 1.0]])), 6), shortfall(np.ones((2, 2)))
+    (0.5, 0.0)
+    """
+    if hessian.size == 0:
+        return 0.0
+    regularized = hessian + _RIDGE * np.eye(hessian.shape[0])
+    try:
+        linalg.cholesky(regularized, overwrite_a=True)
+    except linalg.LinAlgError:
+        return max(-float(linalg.eigvalsh(hessian, subset_by_index=(0, 0))[0]), 0.0)
+    return 0.0
 
 
 def _inverse(hessian: FloatArray) -> FloatArray:
