@@ -62,10 +62,10 @@ FIRST_FEATURES = 250
 """A Hessian on so many features is short beside other messages: 31 kB in eight bits."""
 
 MOST_FEATURES = 520
-"""Candidates that fill a union of so many features: what they do not improve, more hardly do."""
+"""Of a union in one process: what so many do not improve, more hardly do."""
 
-FINE_FEATURES = 150
-"""A Hessian on so few is short in sixteen bits, too."""
+MANY_SITES = 5
+"""Answers of more sites than these share the bytes of as many."""
 
 MOST_KNOWN = 4000
 """Features on which a Hessian is remembered, if no message is too long."""
@@ -91,6 +91,12 @@ WORTHWHILE = 1.5
 _LAST_DIGITS = 1e-9
 """A share of f that is not worth another round."""
 
+_ROUNDING = 1e-12
+"""Share of f by which sums in another order may differ."""
+
+_RESTARTS = 20
+"""Of the search in a wide union, from supports of which a part is dropped."""
+
 _LONGER, _SHORTER, _MUCH_SHORTER = 0.7, 2.5, 10.0
 """What α is multiplied by after a success, and after failures with and without new features."""
 
@@ -111,12 +117,13 @@ class FedSplice(Algorithm):
         that are always kept.
     candidates
         How many features outside the support are considered at a time. By default at least 50, so
-        many at first that a Hessian is short, and 500 where these gain nothing, if
-        ``message_bytes`` allows.
+        many at first that a Hessian is short, and as many as ``message_bytes`` allows where these
+        gain nothing.
     message_bytes
-        How long an answer of a site may be, if 50 candidates do not take more already: Hessians
-        have eight bits an entry, or sixteen if there are few, and slopes are float32. None: neither
-        are numbers rounded, nor do bytes matter, as in one process.
+        How long an answer of a site may be, if 50 candidates do not take more already; answers of
+        more than five sites share five times as much. Slopes are float32 then, and Hessians have
+        sixteen bits an entry, or eight if that is too long. None: neither are numbers rounded, nor
+        do bytes matter, as in one process.
     tolerance
         Stop exchanging features when the last two splices have lowered f by less than this share.
     start_at
@@ -135,7 +142,7 @@ class FedSplice(Algorithm):
 
     sparsity: int | Sparsity
     candidates: int | None = None
-    message_bytes: int | None = 1_000_000
+    message_bytes: int | None = 2**20
     tolerance: float = 1e-3
     start_at: FloatArray | None = None
 
@@ -189,12 +196,13 @@ class FedSplice(Algorithm):
             units = _only(powers_of_two(diagonal), support) if is_short else None
             is_known = _places(state, "features").size > 0
             known = support if is_known else support[:0]
-            return Curvature(state.x, support, known, units, bits=16 if fine else _bits(support))
+            bits = 16 if fine else self._bits(state, support)
+            return Curvature(state.x, support, known, units, bits)
         if "union" in state.memory:
             models = models_of(self.sparsity, state.x.shape)
             union = _places(state, "union")
             units = _only(models.units(diagonal), union) if is_short else None
-            known, bits = self._kept(state, union), _bits(union)
+            known, bits = self._kept(state, union), self._bits(state, union)
             request = models.request(state.x, union, known, units, bits)
             if "anchor" in state.memory:
                 request = replace(request, x=state.memory["anchor"], only_second=True)
@@ -202,7 +210,8 @@ class FedSplice(Algorithm):
         support = self._stepped_on(state)
         units = _only(powers_of_two(diagonal), support) if is_short else None
         is_new = not (_is_kept(state) and diagonal.any())
-        return Slopes(state.x, support, units, _bits(support), with_diagonal=is_new)
+        bits = self._bits(state, support)
+        return Slopes(state.x, support, units, bits, with_diagonal=is_new)
 
     def update(self, state: State, answers: Answers) -> State:
         """Choose candidates, or splice; where f has risen, mend or take back."""
@@ -216,6 +225,7 @@ class FedSplice(Algorithm):
             moved, gain = self._newton(state, asked, answers)
             if "diagonal" in answers.sums:
                 state = state.remember(diagonal=answers.total("diagonal"))
+            state = state.remember(sites=np.array([float(answers.count)]))
             if answers.average("objective") <= _best_objective(state):
                 return self._choose_candidates(state, answers, models, moved, gain)
             return self._mend(state, answers, models, moved, gain)
@@ -254,7 +264,7 @@ class FedSplice(Algorithm):
             narrow=narrow.astype(np.float64),
             ranked=wide.astype(np.float64),
         )
-        if self._is_slow(state):
+        if self._is_slow(state, models):
             return self._widened(state) or self._end(state, moved, gain)
         if narrow.size == 0:
             return state.remember(done=np.ones(1)).step(state.x, 0)
@@ -296,7 +306,8 @@ class FedSplice(Algorithm):
             return self._try(state.remember(best_gradient=gradient), models)
         state = state.remember(anchored=request.x)
         objective, best = answers.average("objective"), state.memory["best"]
-        if objective > _best_objective(state) and not np.array_equal(state.x, best):
+        slack = _ROUNDING * abs(objective)
+        if objective > _best_objective(state) + slack and not np.array_equal(state.x, best):
             # Newton's step went too far: ask again where it began.
             state = state.remember(bend=_SHORTER * state.memory["bend"])
             return self._ask(state, request.support).step(best, 0)
@@ -312,7 +323,7 @@ class FedSplice(Algorithm):
         """Go from the best x to the models' lowest point, or to another that may be lower."""
         refused = state.memory.get("refused", np.empty(0)).size
         if refused < MOST_REFUSALS:
-            moved, gain = models.lowest(_known(state))
+            moved, gain = models.lowest(_known(state), _RESTARTS if "wide" in state.memory else 0)
             if self._is_worth(state, gain) and not _is_refused(state, moved):
                 return self._tried(state, moved, gain)
         if 0 < refused < MOST_REFUSALS:
@@ -424,11 +435,13 @@ class FedSplice(Algorithm):
         hessian = hessian + float(state.memory["l2"][0]) * np.eye(support.size)
         return newton_point(x, support, gradient, hessian)
 
-    def _is_slow(self, state: State) -> bool:
+    def _is_slow(self, state: State, models: Models) -> bool:
         """Whether the last few splices gained next to nothing."""
         accepted = state.memory["accepted"][-PATIENCE - 1 :]
+        is_full = models.size_of(state.x) >= models.most
         return bool(
-            accepted.size > PATIENCE
+            is_full
+            and accepted.size > PATIENCE
             and accepted[0] - accepted[-1] <= self.tolerance * abs(accepted[-1])
         )
 
@@ -498,8 +511,19 @@ class FedSplice(Algorithm):
         first = max(own, FEWEST_CANDIDATES, FIRST_FEATURES // models.classes - models.sparsity)
         allowed = MOST_FEATURES
         if self.message_bytes is not None:
-            allowed = min(allowed, int(np.sqrt(2.0 * self.message_bytes / models.classes)))
+            allowed = int(np.sqrt(self._fair_bytes(state) / models.classes))  # in sixteen bits
         return first, max(first, allowed - models.sparsity)
+
+    def _fair_bytes(self, state: State) -> float:
+        """Of an answer, where those of many sites add up."""
+        assert self.message_bytes is not None
+        return self.message_bytes * min(1.0, MANY_SITES / _count(state, "sites"))
+
+    def _bits(self, state: State, features: Int64Array) -> int:
+        """Of an entry of a Hessian on them: errors of few sites do not cancel, and they cost little."""
+        if self.message_bytes is None or "sites" not in state.memory:
+            return 16
+        return 16 if 2 * triangle_size(features.size) <= self._fair_bytes(state) else 8
 
     def _most_known(self, union: Int64Array) -> int:
         """Features whose second derivatives are remembered."""
@@ -520,11 +544,6 @@ def _only(units: FloatArray, places: Int64Array) -> FloatArray:
     entries = np.zeros(units.size)
     entries[places] = flatten(units)[places]
     return unflatten(entries, units.shape)
-
-
-def _bits(features: Int64Array) -> int:
-    """Of an entry of a Hessian on them."""
-    return 16 if features.size <= FINE_FEATURES else 8
 
 
 def _best_objective(state: State) -> float:

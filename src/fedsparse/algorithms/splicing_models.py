@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from fedsparse.algorithms.subset import Quadratic, best_subset, ranked_exchanges
 from fedsparse.arrays import FloatArray, Int64Array
@@ -21,9 +20,6 @@ from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.errors import OptionError
 from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass, TopKRows, as_sparsity
 from fedsparse.requests import Answers, ClassCurvature, Curvature, SharedCurvature, Slopes
-
-_RIDGE = 1e-10
-"""On a unit diagonal: as much as the search for subsets adds."""
 
 _LARGEST_EXPONENT = 120
 """Of a unit: float32 holds it."""
@@ -116,9 +112,21 @@ class Models(ABC):
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
         """Entries of coefficients on the union, in the order of the sites' answers."""
 
+    @property
+    def most(self) -> int:
+        """Entries or features that the constraint allows."""
+        return min(self.sparsity, self.shape[0]) * self.classes
+
+    def size_of(self, x: FloatArray) -> int:
+        """How many of these x has."""
+        return int(np.count_nonzero(x))
+
     @abstractmethod
-    def lowest(self, known: Known) -> tuple[FloatArray, float]:
-        """A good τ-sparse point of the models, and how much lower than x it is by them."""
+    def lowest(self, known: Known, restarts: int) -> tuple[FloatArray, float]:
+        """A good τ-sparse point of the models, and how much lower than x it is by them.
+
+        ``restarts`` says how often to search again from a support of which a part was dropped.
+        """
 
     @abstractmethod
     def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
@@ -173,11 +181,13 @@ class ClassModels(Models):
         """They are entries."""
         return np.asarray(flatten(matrix)[union])
 
-    def lowest(self, known: Known) -> tuple[FloatArray, float]:
+    def lowest(self, known: Known, restarts: int) -> tuple[FloatArray, float]:
         """The best subset of every class."""
         moved, gain = np.zeros(known.x.size), 0.0
         for places, x, model, keep in self._of_classes(known):
-            chosen = best_subset(model, self.sparsity, keep=keep, start=_support(x))
+            chosen = best_subset(
+                model, self.sparsity, keep=keep, start=_support(x), restarts=restarts
+            )
             moved[places] = _lowest_on(model, x, chosen)
             gain += _gain(model, x, moved[places])
         return unflatten(moved, self.shape), gain
@@ -248,10 +258,20 @@ class SharedModel(Models):
         """All classes of the features, class by class."""
         return flatten(matrix[union])
 
-    def lowest(self, known: Known) -> tuple[FloatArray, float]:
+    @property
+    def most(self) -> int:
+        """Features."""
+        return min(self.sparsity, self.shape[0])
+
+    def size_of(self, x: FloatArray) -> int:
+        """Features that any class uses."""
+        return int(np.count_nonzero(x.any(axis=1)))
+
+    def lowest(self, known: Known, restarts: int) -> tuple[FloatArray, float]:
         """The best subset for all classes."""
         x, model, keep = self._of_all(known)
-        return self._moved(known, best_subset(model, self.sparsity, keep=keep, start=_support(x)))
+        chosen = best_subset(model, self.sparsity, keep=keep, start=_support(x), restarts=restarts)
+        return self._moved(known, chosen)
 
     def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
         """For all classes."""
@@ -321,7 +341,7 @@ def above_rounding(hessian: FloatArray, rounding: FloatArray) -> FloatArray:
     """A matrix above the one that was rounded: its diagonal is raised by as much as errors may be.
 
     The largest eigenvalue of a symmetric matrix of errors that spread alike is about 2 √size times
-    their spread. What lies above f leads to a lower f; a rounded matrix may even be indefinite.
+    their spread. What lies above f leads to a lower f.
 
     Parameters
     ----------
@@ -335,28 +355,8 @@ def above_rounding(hessian: FloatArray, rounding: FloatArray) -> FloatArray:
     >>> above_rounding(np.array([[1.0, 0.5], [0.5, 4.0]]), np.zeros(2))
     array([[1. , 0.5],
            [0.5, 4. ]])
-    >>> raised = above_rounding(np.array([[1.0, 1.2], [1.2, 1.0]]), np.array([0.1, 0.1]))
-    >>> float(np.linalg.eigvalsh(raised)[0]) > 0
-    True
     """
-    if not rounding.any():
-        return hessian
-    diagonal = np.diag(hessian)
-    roots = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    scaled, share = hessian / roots / roots[:, None], 2.0 * np.sqrt(hessian.shape[0])
-    while not _is_definite(scaled, share * rounding / roots**2):
-        share *= 2.0
-    return hessian + np.diag(share * rounding)
-
-
-def _is_definite(scaled: FloatArray, raised: FloatArray) -> bool:
-    lifted = scaled.copy()
-    lifted[np.diag_indices_from(lifted)] += raised + _RIDGE
-    try:
-        linalg.cholesky(lifted, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        return False
-    return True
+    return hessian + np.diag(2.0 * np.sqrt(hessian.shape[0]) * rounding)
 
 
 def matrix_told(

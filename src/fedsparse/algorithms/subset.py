@@ -22,6 +22,10 @@ _FLAT = 1e-30
 _REFINEMENTS = 3
 # Times the shortfall of an indefinite H, added to its unit diagonal for the search.
 _RAISE = 1.5
+# Of a support, dropped before a search begins again.
+_DROPPED = 0.3
+# Products that a search may take, about: the cost of a restart is τ times the squared features.
+_WORTH_A_RESTART = 2e10
 # A gain must be larger than this share of what the model has gained so far.
 _SMALLEST_GAIN = 1e-9
 
@@ -118,6 +122,7 @@ def best_subset(
     *,
     keep: Int64Array | None = None,
     start: Int64Array | None = None,
+    restarts: int = 0,
 ) -> Int64Array:
     """A good set of at most τ features, in increasing order.
 
@@ -131,6 +136,8 @@ def best_subset(
         Features that stay in any case.
     start
         A support to improve, tried beside the others; the best result counts.
+    restarts
+        How often to drop a part of the best support and search again, as long as that is cheap.
 
     Examples
     --------
@@ -147,8 +154,11 @@ def best_subset(
     tableaus = [_eliminated(curved, room), _selected(curved, room)]
     if start is not None and start.size:
         tableaus.append(curved.tableau(start))
-    found = [curved.in_model(_exchanged(tableau, curved.fixed, model.size)) for tableau in tableaus]
-    return min(found, key=model.minimum)
+    found = [_exchanged(tableau, curved.fixed, model.size) for tableau in tableaus]
+    best = min(found, key=lambda support: model.minimum(curved.in_model(support)))
+    for attempt in range(min(restarts, int(_WORTH_A_RESTART / (best.size * model.size**2 + 1)))):
+        best = _restarted(curved, best, attempt)
+    return curved.in_model(best)
 
 
 def after_exchanges(
@@ -264,6 +274,25 @@ def _selected(curved: _Curved, sparsity: int) -> Tableau:
     for _ in range(sparsity - np.count_nonzero(curved.fixed)):
         tableau.sweep(int(np.argmax(tableau.addition_gains())))
     return tableau
+
+
+def _restarted(curved: _Curved, support: Int64Array, attempt: int) -> Int64Array:
+    """Drop a part of a support, fill it with others, exchange; the better of both."""
+    loose = support[~curved.fixed[support]]
+    random = np.random.default_rng(attempt)
+    dropped = random.choice(loose, int(np.ceil(_DROPPED * loose.size)), replace=False)
+    tableau = curved.tableau(curved.features[support])
+    before = tableau.value
+    for feature in dropped:
+        tableau.sweep(int(feature))
+    for _ in range(dropped.size):
+        gains = tableau.addition_gains()
+        gains[dropped] = -np.inf
+        if gains.max() <= 0.0:
+            break
+        tableau.sweep(int(np.argmax(gains)))
+    found = _exchanged(tableau, curved.fixed, curved.features.size)
+    return found if tableau.value < before else support
 
 
 def _exchanged(tableau: Tableau, fixed: BoolArray, count: int) -> Int64Array:
