@@ -1,7 +1,7 @@
 """The server's side of an algorithm: what to ask next, and what to make of the answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -117,6 +117,10 @@ class Algorithm(ABC):
     def is_done(self, state: State) -> bool:
         """Whether more rounds would change nothing."""
         return False
+
+    def restarted(self, x: FloatArray, seed: int, generation: int) -> Sequence["Algorithm"]:
+        """What to run, in lockstep, after a run that ended at x, to look for something better."""
+        return ()
 
     def divergence_advice(self) -> str:
         """What a user can do when a run diverges."""

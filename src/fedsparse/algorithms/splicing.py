@@ -29,6 +29,7 @@ sends Hessians in a federation, too.
 """
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,6 +89,12 @@ PATIENCE = 2
 WORTHWHILE = 1.5
 """A union that is not so many times as wide as the last one is not worth a round."""
 
+DROPPED = 0.3
+"""Of a support, before a restart."""
+
+MOST_GENERATIONS = 5
+"""So often restarts follow restarts at most."""
+
 _LAST_DIGITS = 1e-9
 """A share of f that is not worth another round."""
 
@@ -128,6 +135,9 @@ class FedSplice(Algorithm):
         Stop exchanging features when the last two splices have lowered f by less than this share.
     start_at
         Where to begin; 0 by default. It is projected onto the constraint.
+    restarts
+        How often to drop a part of the support at the end and to go on from there, all at once. As
+        long as one of them comes out lower it is done again.
     weights
         See `Algorithm`. All clients take part in every round.
 
@@ -145,6 +155,7 @@ class FedSplice(Algorithm):
     message_bytes: int | None = 2**20
     tolerance: float = 1e-3
     start_at: FloatArray | None = None
+    restarts: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +165,8 @@ class FedSplice(Algorithm):
             check_count("candidates", self.candidates)
         if self.message_bytes is not None:
             check_count("message_bytes", self.message_bytes)
+        if self.restarts != 0:
+            check_count("restarts", self.restarts)
         check_not_negative("tolerance", self.tolerance)
         if self.clients_per_round is not None:
             raise OptionError("FedSplice asks every client; leave clients_per_round out")
@@ -233,6 +246,17 @@ class FedSplice(Algorithm):
     def is_done(self, state: State) -> bool:
         """Whether the last splice gained nothing."""
         return "done" in state.memory
+
+    def restarted(self, x: FloatArray, seed: int, generation: int) -> Sequence[Algorithm]:
+        """The same from supports of which a part is dropped."""
+        if generation == MOST_GENERATIONS:
+            return ()
+        models, random = (
+            models_of(self.sparsity, x.shape),
+            np.random.default_rng((seed, generation)),
+        )
+        starts = [models.with_less(x, random, DROPPED) for _ in range(self.restarts)]
+        return [replace(self, start_at=start, restarts=0) for start in starts if start.any()]
 
     def divergence_advice(self) -> str:
         """What a user can do when a run diverges."""

@@ -125,6 +125,22 @@ class Models(ABC):
         """How many of these x has."""
         return int(np.count_nonzero(x))
 
+    def with_less(self, x: FloatArray, random: np.random.Generator, share: float) -> FloatArray:
+        """x without a share, drawn at random, of what it need not keep."""
+        loose = x.copy()
+        loose[self.always] = 0.0
+        places = self._places(loose)
+        dropped = random.choice(places, int(np.ceil(share * places.size)), replace=False)
+        return self._without(x, dropped)
+
+    def _places(self, x: FloatArray) -> Int64Array:
+        return np.flatnonzero(flatten(x))
+
+    def _without(self, x: FloatArray, places: Int64Array) -> FloatArray:
+        entries = flatten(x).copy()
+        entries[places] = 0.0
+        return unflatten(entries, x.shape)
+
     @abstractmethod
     def lowest(self, known: Known, restarts: int) -> tuple[FloatArray, float]:
         """A good τ-sparse point of the models, and how much lower than x it is by them.
@@ -265,6 +281,14 @@ class SharedModel(Models):
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
         """All classes of the features, class by class."""
         return flatten(matrix[union])
+
+    def _places(self, x: FloatArray) -> Int64Array:
+        return np.flatnonzero(x.any(axis=1))
+
+    def _without(self, x: FloatArray, places: Int64Array) -> FloatArray:
+        rest = x.copy()
+        rest[places] = 0.0
+        return rest
 
     @property
     def most(self) -> int:

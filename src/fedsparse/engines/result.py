@@ -1,6 +1,7 @@
 """What a run gives back."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -57,3 +58,44 @@ class Result:
             f"Result(objective={self.objective:.6g}, nonzeros={np.count_nonzero(self.coef)}, "
             f"rounds={last.round}{ending})"
         )
+
+
+def with_restarts(result: Result, others: Sequence[Result]) -> Result:
+    """The best of a run and of others that went on from it in lockstep, as one run.
+
+    A round of theirs is one more round: its f is the lowest of theirs, its bytes are those of all.
+
+    Examples
+    --------
+    >>> one = Result(np.zeros(1), False, None, (Record(4, 0, 1.0, 1, 10, 10, 0.5),), 1.0)
+    >>> start, end = Record(0, 0, 3.0, 1, 0, 0, 0.0), Record(2, 0, 0.5, 1, 7, 8, 0.5)
+    >>> two = Result(np.ones(1), False, None, (start, end), 0.5)
+    >>> with_restarts(one, [two, two]).records[-1]
+    Record(round=6, iterations=0, objective=0.5, nonzeros=1, bytes_down=24, bytes_up=26, \
+seconds=1.5, absent=0)
+    """
+    last, records = result.records[-1], list(result.records)
+    for round_ in range(1, max(other.records[-1].round for other in others) + 1):
+        reached = [_reached(other.records, round_) for other in others]
+        lowest = min(reached, key=lambda record: record.objective)
+        records.append(
+            Record(
+                last.round + round_,
+                last.iterations + lowest.iterations,
+                lowest.objective,
+                lowest.nonzeros,
+                last.bytes_down + sum(record.bytes_down for record in reached),
+                last.bytes_up + sum(record.bytes_up for record in reached),
+                last.seconds + sum(record.seconds for record in reached),
+                last.absent + sum(record.absent for record in reached),
+            )
+        )
+    best = min([result, *others], key=lambda other: other.objective)
+    return replace(best, records=tuple(records), diverged=result.diverged)
+
+
+def _reached(records: Sequence[Record], round_: int) -> Record:
+    """The last line of a history up to a round."""
+    return max(
+        (record for record in records if record.round <= round_), key=lambda record: record.round
+    )

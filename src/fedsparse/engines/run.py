@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from types import FrameType
@@ -22,7 +23,7 @@ from fedsparse.engines.conversation import Conversation, converse, together
 from fedsparse.engines.engine import Ask, Engine
 from fedsparse.engines.history import Record
 from fedsparse.engines.local import LocalEngine
-from fedsparse.engines.result import Result
+from fedsparse.engines.result import Result, with_restarts
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -178,6 +179,20 @@ def running(
         Keeps checkpoints.
     """
     course = _Course(engine, algorithm, int(seed), rounds, evaluate_every, saver, on_round)
+    result = yield from _to_its_end(course)
+    for generation in count():
+        others = algorithm.restarted(result.coef, int(seed), generation)
+        if not others or result.diverged:
+            break
+        courses = [_Course(engine, own, int(seed), rounds, 1, None, None) for own in others]
+        found = yield from together([_to_its_end(own) for own in courses])
+        before, result = result.objective, with_restarts(result, found)
+        if not result.objective < before - _ROUNDING * abs(before):
+            break
+    return result
+
+
+def _to_its_end(course: "_Course") -> Conversation[Result]:
     try:
         while not course.is_over():
             course.take((yield course.asks()))
