@@ -95,7 +95,7 @@ DROPPED = 0.3
 MOST_GENERATIONS = 5
 """So often restarts follow restarts at most."""
 
-_LAST_DIGITS = 1e-9
+_LAST_DIGITS = 1e-10
 """A share of f that is not worth another round."""
 
 _ROUNDING = 1e-12
@@ -289,9 +289,11 @@ class FedSplice(Algorithm):
             ranked=wide.astype(np.float64),
         )
         if self._is_slow(state, models):
-            return self._widened(state) or self._end(state, moved, gain)
+            return self._once_more(state) or self._end(state, moved, gain)
         if narrow.size == 0:
             return state.remember(done=np.ones(1)).step(state.x, 0)
+        if state.memory["accepted"].size == 2 and self._bits(state, wide) == 16:
+            narrow, state = wide, state.remember(wide=np.ones(1))  # as well now as in the end
         if _is_kept(state):
             known = _places(state, "features")
             state = state.remember(gradient=gradient)
@@ -345,22 +347,29 @@ class FedSplice(Algorithm):
 
     def _try(self, state: State, models: Models) -> State:
         """Go from the best x to the models' lowest point, or to another that may be lower."""
-        refused = state.memory.get("refused", np.empty(0)).size
-        if refused < MOST_REFUSALS:
-            moved, gain = models.lowest(_known(state), _RESTARTS if "wide" in state.memory else 0)
-            if self._is_worth(state, gain) and not _is_refused(state, moved):
-                return self._tried(state, moved, gain)
-        if 0 < refused < MOST_REFUSALS:
+        refused, searches = state.memory.get("refused", np.empty(0)).size, "wide" in state.memory
+        if refused >= MOST_REFUSALS:
+            return self._settle(state, models)
+        moved, gain = models.lowest(_known(state), _RESTARTS if searches else 0)
+        if self._is_promising(state, moved, gain):
+            return self._tried(state, moved, gain)
+        if refused or (searches and not _flag(state, "quadratic")):
             # The model cannot be trusted with all exchanges at once.
             found = [
                 (gain, moved)
                 for moved, gain in models.exchanges(_known(state, 1.0), MOST_REFUSALS)
-                if self._is_worth(state, gain) and not _is_refused(state, moved)
+                if self._is_promising(state, moved, gain)
             ]
             if found:
                 gain, moved = max(found, key=lambda entry: entry[0])
                 return self._tried(state, moved, gain)
         return self._settle(state, models)
+
+    def _is_promising(self, state: State, moved: FloatArray, gain: float) -> bool:
+        """Whether a point may be lower that has other features, or is much lower."""
+        is_same = np.array_equal(moved != 0, state.memory["best"] != 0)
+        least = self.tolerance if is_same else _LAST_DIGITS
+        return gain > least * abs(_best_objective(state)) and not _is_refused(state, moved)
 
     def _tried(self, state: State, moved: FloatArray, gain: float) -> State:
         """Go to a point that may be lower; if it is near, second derivatives are kept."""
@@ -388,14 +397,22 @@ class FedSplice(Algorithm):
         state = state.forget("refused").remember(wide=np.ones(1))
         return self._ask(state, ranked).step(state.memory["best"], 0)
 
-    def _settle(self, state: State, models: Models) -> State:
-        """Look farther once; if that is of no use, go to the lowest point on the support."""
-        anew = self._asked_anew(state)
-        if anew is not None:
-            return anew
+    def _once_more(self, state: State) -> State | None:
+        """After splices that gained little: look farther, or anew if that is cheap."""
         wider = self._widened(state)
         if wider is not None:
             return wider
+        if "again" in state.memory or self._bits(state, _places(state, "narrow")) == 8:
+            return None
+        return self._asked_anew(state.remember(again=np.ones(1)))
+
+    def _settle(self, state: State, models: Models) -> State:
+        """Look anew, and farther once; if that is of no use, make steps on the support."""
+        found = self._asked_anew(state) or self._widened(state)
+        if found is not None:
+            return found
+        if "wide" not in state.memory:  # there is nothing else to look at, but it can be searched
+            return self._try(state.remember(wide=np.ones(1)), models)
         moved, gain = models.lowest_on_support(_known(state))
         return self._end(state, moved, gain)
 
@@ -544,10 +561,11 @@ class FedSplice(Algorithm):
         return self.message_bytes * min(1.0, MANY_SITES / _count(state, "sites"))
 
     def _bits(self, state: State, features: Int64Array) -> int:
-        """Of an entry of a Hessian on them: errors of few sites do not cancel, and they cost little."""
+        """Of an entry of a Hessian on them; errors of many sites cancel, and eight will do."""
         if self.message_bytes is None or "sites" not in state.memory:
             return 16
-        return 16 if 2 * triangle_size(features.size) <= self._fair_bytes(state) else 8
+        cancelled = np.sqrt(min(1.0, MANY_SITES / _count(state, "sites")))
+        return 16 if 2 * triangle_size(features.size) <= cancelled * self._fair_bytes(state) else 8
 
     def _most_known(self, union: Int64Array) -> int:
         """Features whose second derivatives are remembered."""
