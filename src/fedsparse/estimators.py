@@ -74,7 +74,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         data = self._federate(X, y, sites, sample_weight)
         classes = self.classes_.size if hasattr(self, "classes_") else None
         options = FitOptions.of(specification, classes, self._kept())
-        options = replace(options, algorithm=self.algorithm)
+        options = replace(options, algorithm=self.algorithm, message_bytes=None)
         engine = LocalEngine(data, options.loss)
         try:
             found = converse(engine, exchanges_of(_fitting(engine, specification, options)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.algorithms.splicing import FEWEST_CANDIDATES
+from fedsparse.algorithms.splicing import FEWEST_CANDIDATES, FIRST_FEATURES
 from tests import oracle
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, answers_of, clients_for, federate
 
@@ -343,10 +343,10 @@ class TestOptions:
 
     @pytest.mark.parametrize(
         ("candidates", "sparsity", "expected"),
-        [(None, 5, 5 + FEWEST_CANDIDATES), (None, 60, 120), (3, 5, 8), (1, 1, 2)],
+        [(None, 5, FIRST_FEATURES), (None, 220, 220 + FEWEST_CANDIDATES), (3, 5, 8), (1, 1, 2)],
     )
     def test_candidates_beside_those_that_fill_the_support(self, candidates, sparsity, expected):
-        clients = clients_for("squared", rows=(30, 30), width=200, density=1.0)
+        clients = clients_for("squared", rows=(30, 30), width=400, density=1.0)
         algorithm = fs.FedSplice(sparsity, candidates=candidates)
         requests = states_of(algorithm, federate(clients), fs.SquaredError())
         next(requests)

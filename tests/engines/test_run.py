@@ -172,7 +172,7 @@ def change_message(client, classes, width):
     """Encoded change on the columns a client has; its length follows from where it is."""
     touched = np.flatnonzero(np.any(client[0] != 0, axis=0))
     indices = np.concatenate([label * width + touched for label in range(classes)])
-    return wire.encode_sparse(indices, np.ones(indices.size), classes * width)
+    return wire.encode_sparse(indices, np.full(indices.size, 0.1), classes * width)
 
 
 # Wide clients with few columns each, so that dense, sparse and change differ in length.
@@ -231,7 +231,7 @@ class TestBytes:
     def test_local_thresholding_uploads_tau_entries(self, storage):
         data = federate(clients_for("squared", rows=(40,) * 3, width=300, density=0.5), storage)
         history = run(fs.FedIterHT(TAU, local_steps=3), data, rounds=4).history
-        most = len(wire.encode_sparse(np.arange(TAU) * 60 + 59, np.ones(TAU), 300)) + TAU
+        most = len(wire.encode_sparse(np.arange(TAU) * 60 + 59, np.full(TAU, 0.1), 300)) + TAU
         assert (history["bytes_up"].diff().drop_nulls()[1:] <= 3 * most).all()
 
     def test_only_clients_that_take_part_are_counted(self):

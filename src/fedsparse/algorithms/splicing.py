@@ -98,6 +98,9 @@ MOST_GENERATIONS = 5
 _LAST_DIGITS = 1e-10
 """A share of f that is not worth another round."""
 
+_LAST_STEP = 1e-6
+"""A share of f: a Newton step that gains no more leads to all digits that matter."""
+
 _ROUNDING = 1e-12
 """Share of f by which sums in another order may differ."""
 
@@ -236,10 +239,10 @@ class FedSplice(Algorithm):
             if isinstance(asked, Curvature):
                 return self._splice(state, asked, answers, models)
             moved, gain = self._newton(state, asked, answers)
-            if "diagonal" in answers.sums:
-                state = state.remember(diagonal=answers.total("diagonal"))
             state = state.remember(sites=np.array([float(answers.count)]))
             if answers.average("objective") <= _best_objective(state):
+                if "diagonal" in answers.sums:
+                    state = state.remember(diagonal=answers.total("diagonal"))
                 return self._choose_candidates(state, answers, models, moved, gain)
             return self._mend(state, answers, models, moved, gain)
 
@@ -386,7 +389,10 @@ class FedSplice(Algorithm):
         if "anchor" not in state.memory or np.array_equal(state.memory["anchor"], best):
             return None
         state = state.forget("anchor", "refused").remember(features=np.empty(0))
-        return self._ask(state, _places(state, "narrow")).step(best, 0)
+        union, ranked = _places(state, "narrow"), _places(state, "ranked")
+        if self._bits(state, ranked) == 16:
+            union, state = ranked, state.remember(wide=np.ones(1))
+        return self._ask(state, union).step(best, 0)
 
     def _widened(self, state: State) -> State | None:
         """Look farther, unless that has been done already, or is not much farther."""
@@ -459,12 +465,14 @@ class FedSplice(Algorithm):
         moved, gain = self._step_on(
             state, state.memory["best"], request.support, state.memory["last_gradient"]
         )
-        if self._is_worth(state, gain):
-            if request.known.size and "fine" not in state.memory and state.memory["rounding"].any():
+        is_fresh = request.known.size == 0
+        if self._is_worth(state, gain) and not (is_fresh and gain <= _LAST_STEP * abs(objective)):
+            is_rough = state.memory["rounding"].any() and self._bits(state, request.support) == 8
+            if is_rough and not is_fresh and "fine" not in state.memory:
                 # What is known is too rough to end with: ask for the last digits.
                 state = state.remember(fine=np.ones(1), features=np.empty(0))
             return state.step(moved, 0)
-        is_lower = gain > 0 and request.x.ndim == 1
+        is_lower = gain > 0
         return state.remember(done=np.ones(1)).step(moved if is_lower else state.memory["best"], 0)
 
     def _step_on(

@@ -11,6 +11,7 @@ from typing import TypedDict
 import numpy as np
 
 from fedsparse.algorithms import EDSL, Algorithm, FedSplice
+from fedsparse.algorithms.splicing import FEWEST_CANDIDATES
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_not_negative
 from fedsparse.engines.conversation import Conversation
@@ -30,6 +31,9 @@ OnModel = Callable[[str], None]
 _LARGE, _MODERATE = 100.0, 3.0
 """Intercept column for Newton's method, and for first-order methods, whose steps a large one would
 shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
+
+_MOST_CANDIDATES = 500
+"""Of a splice, where sites have many rows."""
 
 _FEWEST_SPLICING = 2
 """Rounds of one splice: slopes, then curvature."""
@@ -66,7 +70,13 @@ class FitOptions:
     rounds, seed
         As in `run`.
     tolerance
-        Share of f that a splice must gain for `FedSplice`, where it is the default, to go on.
+        Of `FedSplice`, where it is the default.
+    is_thorough
+        Whether `FedSplice` looks at as many candidates as it can, where that is for it to say.
+    message_bytes
+        Of `FedSplice`, where it is the default. None where rows lie in this process: nothing is
+        rounded then. Else the model is that of rows at sites, which may not be asked about many
+        more features than they have rows.
     auto_rows
         How many rows the ℓ2 weight was set for by `loss_for`; for other data it is set anew. None:
         it was given and stays.
@@ -79,7 +89,9 @@ class FitOptions:
     intercept: bool = True
     rounds: int = 100
     seed: int = 0
-    tolerance: float = 1e-9
+    tolerance: float = 1e-4
+    is_thorough: bool = True
+    message_bytes: int | None = None
     auto_rows: float | None = None
 
     @classmethod
@@ -112,6 +124,7 @@ class FitOptions:
             intercept=specification.intercept,
             rounds=specification.rounds,
             seed=specification.seed,
+            message_bytes=FedSplice.message_bytes,
             auto_rows=1.0 if l2 is None else None,
         )
 
@@ -124,7 +137,7 @@ class FitOptions:
     @property
     def roughly(self) -> "FitOptions":
         """The same for models of which f alone counts: half the rounds, nearly the same f."""
-        return replace(self, tolerance=0.01, rounds=self._fewer_rounds)
+        return replace(self, tolerance=0.01, is_thorough=False, rounds=self._fewer_rounds)
 
     @property
     def nearly(self) -> "FitOptions":
@@ -132,7 +145,7 @@ class FitOptions:
 
         Exchanges of features often gain less than a percent of f.
         """
-        return replace(self, tolerance=0.001, rounds=self._fewer_rounds)
+        return replace(self, tolerance=0.001, is_thorough=False, rounds=self._fewer_rounds)
 
     @property
     def _fewer_rounds(self) -> int:
@@ -377,6 +390,9 @@ def fit_model(
     3
     """
     algorithm = algorithm_for(prepared.engine.shape[0], sparsity, options)
+    if isinstance(algorithm, FedSplice) and algorithm.candidates is None:
+        rows = prepared.rows / len(prepared.engine.names)
+        algorithm = replace(algorithm, candidates=candidates_for(sparsity, rows, options))
     if start is not None and isinstance(algorithm, FedSplice):
         algorithm = replace(algorithm, start_at=start.result.coef)
     result = yield from running(
@@ -425,10 +441,40 @@ def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm
         raise OptionError("without an intercept a model has 1 feature or more; ask for no fewer")
     constraint = _constraint(options)(sparsity + len(intercept), keep=(*options.keep, *intercept))
     if options.algorithm is None:
-        return FedSplice(constraint, tolerance=options.tolerance, weights="samples")
+        return FedSplice(
+            constraint,
+            message_bytes=options.message_bytes,
+            tolerance=options.tolerance,
+            weights="samples",
+        )
     if "sparsity" not in {option.name for option in fields(options.algorithm)}:
         return options.algorithm
     return replace(options.algorithm, sparsity=constraint)  # type: ignore[call-arg]
+
+
+def candidates_for(sparsity: int, rows: float, options: FitOptions) -> int | None:
+    """How many features `FedSplice` considers beside those of the model; None: as it likes.
+
+    Parameters
+    ----------
+    sparsity
+        τ.
+    rows
+        Of a site, on average. Sites tell by default of a third as many features at most, and may
+        have fewer rows than others.
+    options
+        How models are fitted.
+
+    Examples
+    --------
+    >>> at_sites = FitOptions(Logistic(), message_bytes=10**6)
+    >>> [candidates_for(20, rows, at_sites) for rows in (100, 900, 90_000)]
+    [50, 130, 500]
+    """
+    if options.message_bytes is None:
+        return None if options.is_thorough else max(sparsity, FEWEST_CANDIDATES)
+    most = max(min(int(rows) // 6 - sparsity, _MOST_CANDIDATES), FEWEST_CANDIDATES)
+    return most if options.is_thorough else min(most, max(sparsity, FEWEST_CANDIDATES))
 
 
 def _constraint(options: FitOptions) -> type[TopK | TopKPerClass | TopKRows]:
