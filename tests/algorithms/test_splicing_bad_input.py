@@ -239,7 +239,6 @@ class TestSeparableClassesWithoutAnL2Term:
             assert result.objective == min(record.objective for record in result.records)
             assert result.objective < 0.75 * result.records[0].objective
 
-    @pytest.mark.xfail(strict=True, reason="gains are measured by f, which goes to 0 with them")
     def test_rounds_come_to_an_end_by_themselves(self, loss, storage):
         """Once f is next to nothing there is no gain that matters."""
         for result in self.run(loss, 1 if loss == "logistic" else 6, storage, rounds=1000):

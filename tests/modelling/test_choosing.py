@@ -85,7 +85,7 @@ def test_more_than_two_classes_go_along_a_path_too():
     selection, model = hold(choose_by_ebic, data, sparsities, options, loss="softmax")
     assert selection.chosen == 3
     assert np.flatnonzero(model.coefficients.any(axis=1)).tolist() == [2, 5, 11]
-    most = 8 * len(sparsities) + 4  # a few more of each, since models only bound f
+    most = 9 * len(sparsities) + 4  # a few more of each, since models only bound f
     assert max(found.rounds, selection.rounds) <= most
 
 
@@ -131,7 +131,7 @@ def test_models_that_stand_for_another_have_its_features():
     assert np.mean(same) > 0.8
     saved = np.array(rounds)
     assert np.all(saved[:, 1] <= saved[:, 0])
-    assert saved[:, 1].mean() < 0.8 * saved[:, 0].mean()
+    assert saved[:, 1].mean() < 0.9 * saved[:, 0].mean()
 
 
 def ten_features(seed):

@@ -95,8 +95,16 @@ DROPPED = 0.3
 MOST_GENERATIONS = 5
 """So often restarts follow restarts at most."""
 
+_USUAL_TOLERANCE = 1e-3
+
 _LAST_DIGITS = 1e-10
-"""A share of f that is not worth another round."""
+"""A share of f that is not worth another round, at the usual tolerance."""
+
+_NEXT_TO_NOTHING = 1e-6
+"""Of f at the start: below that a share of f itself is none that matters."""
+
+_LAST_OF_ROUGH = 1e-4
+"""The same as a share of a larger tolerance."""
 
 _LAST_STEP = 1e-6
 """A share of f: a Newton step that gains no more leads to all digits that matter."""
@@ -156,7 +164,7 @@ class FedSplice(Algorithm):
     sparsity: int | Sparsity
     candidates: int | None = None
     message_bytes: int | None = 2**20
-    tolerance: float = 1e-3
+    tolerance: float = _USUAL_TOLERANCE
     start_at: FloatArray | None = None
     restarts: int = 0
 
@@ -370,13 +378,15 @@ class FedSplice(Algorithm):
 
     def _is_promising(self, state: State, moved: FloatArray, gain: float) -> bool:
         """Whether a point may be lower that has other features, or is much lower."""
-        is_same = np.array_equal(moved != 0, state.memory["best"] != 0)
-        least = self.tolerance if is_same else _LAST_DIGITS
-        return gain > least * abs(_best_objective(state)) and not _is_refused(state, moved)
+        best = state.memory["best"]
+        least = self.tolerance if np.array_equal(moved != 0, best != 0) else self._least
+        if np.count_nonzero(moved) > np.count_nonzero(best):
+            least = _LAST_DIGITS  # room for further features is filled, whatever they gain
+        return gain > least * _scale(state) and not _is_refused(state, moved)
 
     def _tried(self, state: State, moved: FloatArray, gain: float) -> State:
         """Go to a point that may be lower; if it is near, second derivatives are kept."""
-        is_near = gain <= NEAR * abs(_best_objective(state)) and moved.ndim == 1
+        is_near = gain <= NEAR * _scale(state) and moved.ndim == 1
         if is_near and not _flag(state, "quadratic"):
             state = state.remember(anchor=state.memory["anchored"])
         else:
@@ -408,7 +418,9 @@ class FedSplice(Algorithm):
         wider = self._widened(state)
         if wider is not None:
             return wider
-        if "again" in state.memory or self._bits(state, _places(state, "narrow")) == 8:
+        if self.candidates is not None or "again" in state.memory:
+            return None
+        if self._bits(state, _places(state, "narrow")) == 8:
             return None
         return self._asked_anew(state.remember(again=np.ones(1)))
 
@@ -466,7 +478,7 @@ class FedSplice(Algorithm):
             state, state.memory["best"], request.support, state.memory["last_gradient"]
         )
         is_fresh = request.known.size == 0
-        if self._is_worth(state, gain) and not (is_fresh and gain <= _LAST_STEP * abs(objective)):
+        if self._is_worth(state, gain) and not (is_fresh and gain <= _LAST_STEP * _scale(state)):
             is_rough = state.memory["rounding"].any() and self._bits(state, request.support) == 8
             if is_rough and not is_fresh and "fine" not in state.memory:
                 # What is known is too rough to end with: ask for the last digits.
@@ -491,12 +503,18 @@ class FedSplice(Algorithm):
         return bool(
             is_full
             and accepted.size > PATIENCE
-            and accepted[0] - accepted[-1] <= self.tolerance * abs(accepted[-1])
+            and accepted[0] - accepted[-1] <= self.tolerance * _scale(state)
         )
 
     def _is_worth(self, state: State, gain: float) -> bool:
         """Whether a gain is more than nothing."""
-        return gain > _LAST_DIGITS * abs(_best_objective(state))
+        return gain > self._least * _scale(state)
+
+    @property
+    def _least(self) -> float:
+        """A share of f that is not worth another round: of a rough model that is soon so."""
+        is_rough = self.tolerance > _USUAL_TOLERANCE
+        return _LAST_OF_ROUGH * self.tolerance if is_rough else _LAST_DIGITS
 
     def _mend(
         self, state: State, answers: Answers, models: Models, moved: FloatArray, gain: float
@@ -598,6 +616,12 @@ def _only(units: FloatArray, places: Int64Array) -> FloatArray:
 
 def _best_objective(state: State) -> float:
     return float(state.memory["best_objective"][0])
+
+
+def _scale(state: State) -> float:
+    """What gains are a share of: f, unless classes can be separated and it goes to 0."""
+    begun = state.memory["accepted"][:1].sum()
+    return max(abs(_best_objective(state)), _NEXT_TO_NOTHING * abs(float(begun)))
 
 
 def _flag(state: State, name: str) -> bool:

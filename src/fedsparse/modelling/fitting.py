@@ -35,6 +35,9 @@ shorten: above 1, so that the ℓ2 term hardly touches the intercept."""
 _MOST_CANDIDATES = 500
 """Of a splice, where sites have many rows."""
 
+_BRIEFLY = 100
+"""Candidates of models that are only compared, in one process."""
+
 _FEWEST_SPLICING = 2
 """Rounds of one splice: slopes, then curvature."""
 
@@ -472,7 +475,7 @@ def candidates_for(sparsity: int, rows: float, options: FitOptions) -> int | Non
     [50, 130, 500]
     """
     if options.message_bytes is None:
-        return None if options.is_thorough else max(sparsity, FEWEST_CANDIDATES)
+        return None if options.is_thorough else max(sparsity, _BRIEFLY)
     most = max(min(int(rows) // 6 - sparsity, _MOST_CANDIDATES), FEWEST_CANDIDATES)
     return most if options.is_thorough else min(most, max(sparsity, FEWEST_CANDIDATES))
 
