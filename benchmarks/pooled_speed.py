@@ -29,7 +29,7 @@ NEIGHBOURS = 0.5
 """The correlation of neighbouring columns."""
 
 DENSE = {"10⁴ × 10³": (10_000, 1_000), "10³ × 10⁴": (1_000, 10_000), "10⁵ × 200": (100_000, 200)}
-SPARSE = {"CSR 2 × 10⁴ × 5 × 10³": (20_000, 5_000)}
+SPARSE = {"CSR 10⁴ × 2,000": (10_000, 2_000)}
 STORED = 0.01
 """The share of numbers that sparse rows store."""
 
