@@ -14,6 +14,10 @@ SHORT = (
 
 OTHERS = {
     "rounds": "rounds.command",
+    "classes": "classes",
+    "correlated": "correlated",
+    "tails": "tails",
+    "pooled_speed": "pooled_speed",
     "federation": "federation",
     "lockstep": "lockstep",
     "killing": "killing",

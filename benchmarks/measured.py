@@ -1,10 +1,17 @@
 """Run a piece of a benchmark in a process of its own and read its peak memory."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+ONE_THREAD = {
+    **os.environ,
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"),
+}
+"""The environment of a process that works on one thread."""
 
 
 def in_own_process(module, *arguments, seconds=None):

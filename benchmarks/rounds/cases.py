@@ -37,7 +37,7 @@ class Case:
     name, problem
         The problem under its name in tables and files.
     entries
-        Federated methods. If the first is Distributed-IHT, it sets the goal.
+        Federated methods. Those at the head that are Distributed-IHT set the goal.
     solvers
         Names of pooled solvers.
     truth
@@ -64,8 +64,8 @@ def full_case(name: str, problem: Problem) -> Case:
     if methods.has_curvature(problem):
         return Case(name, problem, entries, tuple(SOLVERS))
     note = (
-        "FedSplice, EDSL and refitting need a single score per row and do not apply to softmax; "
-        "the pooled solvers cannot hold τ entries per class."
+        "EDSL and refitting need a single score per row and do not apply to softmax; the pooled "
+        "solvers cannot hold τ entries per class."
     )
     return Case(name, problem, entries, note=note)
 
@@ -144,7 +144,7 @@ def alike_and_different(seed: int) -> Iterator[Case]:
 
 def split_case(name: str, problem: Problem) -> Case:
     entries = [
-        methods.baseline("simulation-1", problem),
+        *methods.baselines("simulation-1", problem),
         methods.edsl(problem, refit=True),
         methods.splicing(problem),
     ]

@@ -55,14 +55,14 @@ class _Comparison:
             self._pooled = PooledObjective.of(case.problem.data, case.problem.loss)
 
     def finish(self) -> Outcome | None:
-        first, *others = self._case.entries
-        result = self._run(first)
-        if first.label.startswith(BASELINE):
-            self._goal = result.records[-1].objective
+        first = [entry for entry in self._case.entries if entry.label.startswith(BASELINE)]
+        results = {entry.label: self._run(entry) for entry in first}
+        ends = [result.objective for result in results.values() if not result.diverged]
+        self._goal = min(ends, default=None)
         self._table = LiveTable(self._title(), self._columns())
-        results = {first.label: result}
-        self._show(first, result)
-        for entry in others:
+        for entry in first:
+            self._show(entry, results[entry.label])
+        for entry in self._case.entries[len(first) :]:
             results[entry.label] = self._run(entry)
             self._show(entry, results[entry.label])
         if self._case.note:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import fedsparse as fs
 from benchmarks.rounds.progress import tell
 from benchmarks.rounds.settings import BEST
+from benchmarks.rounds.steepness import smoothness
 from fedsparse.algorithms import Algorithm
 from fedsparse.research.experiments import Problem, read_settings
 from fedsparse.research.experiments.experiment_plan import ALGORITHMS, Method, grid_of
@@ -25,14 +26,20 @@ class Entry:
     rounds: int = ROUNDS
 
 
-def baseline(name: str, problem: Problem) -> Entry:
-    """Distributed-IHT, which sets the goal."""
-    return _of_the_paper(name, BASELINE, problem)
+def baselines(name: str, problem: Problem) -> list[Entry]:
+    """Distributed-IHT, of which the better one sets the goal: best γ of the grid, and 1/l of f."""
+    step_size = 1.0 / smoothness(problem)
+    steep = fs.DistributedIHT(problem.sparsity, step_size=step_size)
+    return [
+        _of_the_paper(name, BASELINE, problem),
+        Entry(f"{BASELINE}, γ = 1/l = {step_size:.3g}", steep),
+    ]
 
 
 def of_the_paper(name: str, problem: Problem) -> list[Entry]:
-    """The paper's three, each with its best K and γ."""
-    return [_of_the_paper(name, algorithm, problem) for algorithm in ALGORITHMS]
+    """The paper's three, each with its best K and γ, and Distributed-IHT with γ = 1/l, too."""
+    others = [_of_the_paper(name, own, problem) for own in ALGORITHMS if own != BASELINE]
+    return [*baselines(name, problem), *others]
 
 
 def without_tuning(problem: Problem) -> list[Entry]:
@@ -50,9 +57,9 @@ def without_tuning(problem: Problem) -> list[Entry]:
 
 
 def second_order(problem: Problem) -> list[Entry]:
-    """FedSplice and its rival, which need a loss with second derivatives by a single score."""
+    """FedSplice and its rival, which needs a loss with second derivatives by a single score."""
     if not has_curvature(problem):
-        return []
+        return [splicing(problem)]
     return [splicing(problem), edsl(problem, refit=False), edsl(problem, refit=True)]
 
 

@@ -4,7 +4,7 @@ Coefficients are refitted on it and judged elsewhere, so that only the choice of
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,8 +30,13 @@ class PooledSolver:
     obstacle: Callable[[PooledObjective], str | None] = lambda objective: None
 
 
-def abess(objective: PooledObjective, sparsity: int, **options: int) -> Int64Array:
-    """Best-subset selection by splicing (Zhu et al., PNAS 2020).
+def abess(
+    objective: PooledObjective,
+    sparsity: int,
+    sizes: Sequence[int] | None = None,
+    **options: object,
+) -> Int64Array:
+    """Best-subset selection by splicing (Zhu et al., PNAS 2020), on one thread.
 
     It minimizes Σ s_r loss_r + α ‖x‖², which is n f for s_r = n w_r and α = n λ/2, provided that
     it does not centre the columns.
@@ -40,9 +45,10 @@ def abess(objective: PooledObjective, sparsity: int, **options: int) -> Int64Arr
 
     kind = LinearRegression if objective.is_squared else LogisticRegression
     model = kind(
-        support_size=sparsity,
+        support_size=sparsity if sizes is None else sizes,
         alpha=objective.rows * objective.loss.l2 / 2,
         fit_intercept=False,
+        thread=1,
         **options,
     )
     model.fit(
@@ -54,7 +60,16 @@ def abess(objective: PooledObjective, sparsity: int, **options: int) -> Int64Arr
     return np.flatnonzero(model.coef_)
 
 
-def thorough_abess(objective: PooledObjective, sparsity: int, **options: int) -> Int64Array:
+def abess_path(objective: PooledObjective, sparsity: int, **options: object) -> Int64Array:
+    """The same for all sizes up to τ, each begun where the one before ended.
+
+    Without a penalty on the size, that of lowest loss is chosen: the largest, or one as good.
+    """
+    sizes = range(1, sparsity + 1)
+    return abess(objective, sparsity, list(sizes), path_type="seq", ic_coef=0.0, **options)
+
+
+def thorough_abess(objective: PooledObjective, sparsity: int, **options: object) -> Int64Array:
     """The same, exchanging up to 100 features at a time and searching all of them.
 
     It tries 100, 50, 25, … or with ``splicing_type=1`` 100, 99, 98, …; neither is always better.
@@ -170,6 +185,7 @@ def _no_matching_pursuit(objective: PooledObjective) -> str | None:
 
 SOLVERS = {
     "abess": PooledSolver(abess),
+    "abess, warm-started path": PooledSolver(abess_path),
     "abess, 100 exchanges, halved": PooledSolver(thorough_abess),
     "abess, 100 exchanges, one by one": PooledSolver(partial(thorough_abess, splicing_type=1)),
     "skscope GRASP": PooledSolver(grasp),
