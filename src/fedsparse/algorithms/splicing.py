@@ -100,7 +100,7 @@ _USUAL_TOLERANCE = 1e-3
 _LAST_DIGITS = 1e-10
 """A share of f that is not worth another round, at the usual tolerance."""
 
-_NEXT_TO_NOTHING = 1e-6
+_NEXT_TO_NOTHING = 1e-3
 """Of f at the start: below that a share of f itself is none that matters."""
 
 _LAST_OF_ROUGH = 1e-4
