@@ -112,7 +112,8 @@ class ShortFixedPoint:
 
     def largest(self, clients: int = 1) -> float:
         """What no number may reach where so many are added up: the sum must fit as well."""
-        return min(_LARGEST_SHORT, float(2.0 ** (8 * self.bytes - 1 - self.fraction)) / clients)
+        most = float(2.0 ** (8 * self.bytes - 1 - self.fraction))
+        return min(_LARGEST_SHORT, most / (clients + 1))
 
     def holds(self, numbers: FloatArray, clients: int = 1) -> bool:
         """Whether all numbers are finite, and small enough that so many may be added up."""

@@ -79,7 +79,8 @@ def matrices_from_bytes(message: bytes, asked: Sequence[AskedEntries]) -> list[R
 
 def _read(reader: "_Reader", asked: AskedEntries) -> RoundedMatrix:
     held = reader.places(asked.size)
-    assert held is not None
+    if held is None:
+        raise WireError("A matrix does not say which features it has.")
     mass, step = reader.floats(2)
     mean = reader.floats(held.size if mass else 0)
     spread = reader.floats(held.size)
