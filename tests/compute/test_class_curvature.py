@@ -6,7 +6,7 @@ import pytest
 import fedsparse as fs
 from fedsparse.compute import open_clients
 from fedsparse.compute.class_curvature import class_curvature, joint_curvature, shared_curvature
-from fedsparse.compute.curvature import from_triangle, triangle_size
+from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.compute.workers import Workers
 from tests import oracle
 from tests.builders import CLASSES, LOSS_OBJECTS, STORAGES, clients_for, federate

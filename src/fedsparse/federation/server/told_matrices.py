@@ -21,6 +21,8 @@ _EDGE = 4.0
 
 _UNDERFLOW = 1e-200
 
+_UNDERFLOW_OF_SINGLES = 1e-35
+
 
 @dataclass(frozen=True, eq=False)
 class ToldMatrix:
@@ -57,18 +59,20 @@ class ToldMatrix:
 
     def is_semidefinite(self, rounding: float) -> bool:
         """Whether no direction bends down."""
-        return _is_semidefinite(self.entries, self.shift, rounding + self._of_singles)
+        return self._is_semidefinite(self.entries, self.shift, rounding)
 
     def holds_slopes(self, residuals: float, slopes: FloatArray, rounding: float) -> bool:
         """Whether it stays so with residuals as one feature more, of which slopes are products."""
         own = (slopes / self.units)[None]
         extended = np.block([[np.array([[residuals]]), own], [own.T, self.entries]])
         shift = np.concatenate([[0.0], self.shift])
-        return _is_semidefinite(extended, shift, rounding + self._of_singles)
+        return self._is_semidefinite(extended, shift, rounding)
 
-    @property
-    def _of_singles(self) -> float:
-        return _SINGLE * self.shift.size if self.is_short else 0.0
+    def _is_semidefinite(self, matrix: FloatArray, shift: FloatArray, rounding: float) -> bool:
+        if self.is_short:
+            rounding += _SINGLE * self.shift.size
+        smallest = _UNDERFLOW_OF_SINGLES if self.is_short else _UNDERFLOW
+        return _is_semidefinite(matrix, shift, rounding, smallest)
 
 
 def matrices_told(
@@ -155,12 +159,14 @@ def quadratic_error(request: Slopes | Curvature, answers: Answers, step: FloatAr
     return short_error(request, answers) * float(own.sum()) ** 2
 
 
-def _is_semidefinite(matrix: FloatArray, shift: FloatArray, rounding: float) -> bool:
+def _is_semidefinite(
+    matrix: FloatArray, shift: FloatArray, rounding: float, smallest: float
+) -> bool:
     """Up to rounding, whatever the scales of its rows; one that is not finite is not judged."""
     if not (np.isfinite(matrix).all() and np.isfinite(shift).all()):
         return True
     diagonal = np.diag(matrix)
-    known = np.flatnonzero(diagonal > np.maximum(_UNDERFLOW, shift * 1e-6))
+    known = np.flatnonzero(diagonal > np.maximum(smallest, shift * 1e-6))
     roots = np.sqrt(diagonal[known])
     scaled = matrix[np.ix_(known, known)] / roots[:, None] / roots
     scaled[np.diag_indices(known.size)] += rounding + shift[known] / diagonal[known]
