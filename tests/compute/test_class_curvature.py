@@ -5,7 +5,9 @@ import pytest
 
 import fedsparse as fs
 from fedsparse.compute import open_clients
+from fedsparse.compute.asked_entries import AskedEntries
 from fedsparse.compute.class_curvature import class_curvature, joint_curvature, shared_curvature
+from fedsparse.compute.matrices import AskedMatrices
 from fedsparse.compute.triangles import from_triangle, triangle_size
 from fedsparse.compute.workers import Workers
 from tests import oracle
@@ -33,6 +35,16 @@ def somewhere(seed=3):
     return x
 
 
+def asked_of(work, at, width=WIDTH):
+    """All entries, as they are."""
+    blocks = [at]
+    if work is class_curvature:
+        blocks = [at[at // width == label] for label in range(-(-int(at[-1] + 1) // width))]
+    return AskedMatrices(
+        tuple(AskedEntries(np.zeros(own.size, dtype=np.bool_)) for own in blocks), is_short=False
+    )
+
+
 def told(work, clients, storage="dense", dtype=np.float64, *, at=PLACES, threads=1, which=None):
     """What every client answers: f_i, gradients and triangles."""
     data = clients if isinstance(clients, fs.FederatedData) else federate(clients, storage, dtype)
@@ -40,7 +52,7 @@ def told(work, clients, storage="dense", dtype=np.float64, *, at=PLACES, threads
     workers = Workers(threads)
     try:
         opened = open_clients(data, LOSS_OBJECTS["softmax"], workers)
-        losses, gradients, triangles = work(opened, somewhere(), at, which)
+        losses, gradients, triangles = work(opened, somewhere(), at, which, asked_of(work, at))
     finally:
         workers.close()
     return list(zip(losses, gradients.each(), triangles.each(), strict=True))
@@ -207,7 +219,7 @@ class TestAnswers:
         work, at = WORKS[name]
         opened = open_clients(federate(clients_for("logistic")), fs.Logistic(), Workers(1))
         with pytest.raises(fs.OptionError, match="needs a loss with several classes"):
-            work(opened, np.zeros(24), at, np.arange(4))
+            work(opened, np.zeros(24), at, np.arange(4), asked_of(work, at))
 
 
 def bits(answers):
@@ -225,7 +237,7 @@ def test_rows_of_which_the_class_is_certain_hardly_bend_f_and_are_finite(score):
     opened = open_clients(federate(clients), fs.Softmax(), Workers(1))
     x = np.array([[1.0, -1.0]])
     for work, at in ((joint_curvature, np.arange(2)), (class_curvature, np.arange(2))):
-        loss, _, triangles = work(opened, x, at, np.arange(1))
+        loss, _, triangles = work(opened, x, at, np.arange(1), asked_of(work, at, 1))
         (triangle,) = triangles.each()
         assert np.isfinite(triangle).all()
         assert np.abs(triangle).max() < 1e-12

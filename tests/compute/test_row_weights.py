@@ -14,8 +14,10 @@ ALGORITHMS = {
     "Distributed-IHT": fs.DistributedIHT(sparsity=6, step_size="auto"),
     "few steps": fs.FedHT(sparsity=6, local_steps=2),
     "refit": fs.FedIterHT(sparsity=6, local_steps=3, refit=True),
-    "FedSplice": fs.FedSplice(sparsity=4, weights="samples"),
-    "FedSplice, shared features": fs.FedSplice(fs.TopKRows(4), weights="samples"),
+    "FedSplice": fs.FedSplice(sparsity=4, weights="samples", message_bytes=None),
+    "FedSplice, shared features": fs.FedSplice(
+        fs.TopKRows(4), weights="samples", message_bytes=None
+    ),
 }
 
 

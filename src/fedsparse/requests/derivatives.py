@@ -233,6 +233,8 @@ class ClassCurvature(Curvature):
 
     def blocks(self) -> list[Int64Array]:
         """Class by class."""
+        if self.x.ndim != 2:
+            raise OptionError("curvature by class needs a loss with several classes")
         width, classes = self.x.shape
         return [self.support[self.support // width == label] for label in range(classes)]
 
