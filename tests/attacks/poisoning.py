@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from fedsparse.compute.matrices import RoundedStack
+from fedsparse.compute.rounded_matrix import RoundedMatrix, code_type, largest_code
 from fedsparse.compute.stacks import DenseStack, Stack, flatten
 from fedsparse.federation.payloads import Described, from_bytes, to_bytes
 from fedsparse.federation.sites.site import Site
@@ -35,14 +37,29 @@ class PoisonedSite(Site):
             name: next(field.each()) if isinstance(field, Stack) else field
             for name, field in answer.items()
         }
-        changed = parts | self._change(request, parts)
-        fields = {
-            name: DenseStack(flatten(np.asarray(part, float))[None], part.shape)
-            if isinstance(answer[name], Stack)
-            else np.asarray(part, float)
-            for name, part in changed.items()
-        }
-        return fields, mass * self._times
+        changed = self._change(request, parts)
+        told = {name: _like(answer[name], np.asarray(own, float)) for name, own in changed.items()}
+        return {name: told.get(name, own) for name, own in answer.items()}, mass * self._times
+
+
+def _like(honest, part):
+    """A part of an answer in the form that the server expects."""
+    if isinstance(honest, RoundedStack):
+        return RoundedStack(honest.shape, [[_rounded(part, *honest.shape.blocks)]])
+    return DenseStack(flatten(part)[None], part.shape) if isinstance(honest, Stack) else part
+
+
+def _rounded(entries, asked):
+    """Any entries, as far as they can be told: diagonals only by their size."""
+    matrix = np.zeros((asked.size, asked.size))
+    matrix[asked.mask] = entries
+    spread, above = np.abs(np.diag(matrix)), np.triu(asked.mask, 1)
+    roots = np.sqrt(spread)
+    correlations = (matrix / np.maximum(roots * roots[:, None], 1e-9))[above]
+    step = float(np.abs(correlations).max(initial=0.0)) / largest_code(asked.bits)
+    codes = np.rint(correlations / (step or 1.0)).astype(code_type(asked.bits))
+    held, mean = np.arange(asked.size), np.empty(0)
+    return RoundedMatrix(held, 0.0, mean, spread, step, None, codes)
 
 
 def honest(request, parts):

@@ -137,18 +137,16 @@ class TestWithoutTheDefence:
         assert features_of(summary) == []
         assert summary.failure.startswith("The model is no better than none: it has no features.")
 
-    def test_a_negative_hessian_spends_all_rounds_short_of_the_minimum(self, tmp_path):
-        """Steps that it makes too long are taken back: features are right, coefficients are not."""
+    def test_a_negative_hessian_costs_rounds_and_nothing_more(self, tmp_path):
+        """Rounded matrices have no negative diagonal: signs between features are turned round."""
         truth = trained(tmp_path / "honest", "numbers", "FedSplice", honest)
         found = trained(tmp_path / "concave", "numbers", "FedSplice", concave)
         assert features_of(found) == features_of(truth) == TRUE
         (early, best), (late, reached) = (
             (own.history[-1].round, own.history[-1].objective) for own in (truth, found)
         )
-        assert (early, late) == (4, ROUNDS)
-        assert reached > 1.02 * best
-        (before,), (after,) = (own.model.features[0].coefficients for own in (truth, found))
-        assert abs(after - before) > 0.05 * abs(before)
+        assert early < late < ROUNDS
+        assert reached == pytest.approx(best, rel=1e-6)
 
 
 class TestOnSumsAlone:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import fedsparse as fs
 from fedsparse.errors import FederationError
 from fedsparse.federation.secure.site_masking import SiteMasking
 from fedsparse.federation.sites.questions import AnsweredQuestions, Question
@@ -110,6 +111,31 @@ def test_sites_remember_when_they_are_started_anew(tmp_path):
     LyingServer(started()).sum_of(AT_ZERO)
     with pytest.raises(FederationError, match="same question before"):
         LyingServer(started(), run=2).sum_of(AT_ZERO, names=BUT_LAST)
+
+
+ONES = np.ones(WIDTH)
+SOME = np.arange(4)
+ANOTHER_WAY = {
+    "in other units": (
+        fs.Curvature(np.zeros(WIDTH), SOME, units=ONES),
+        fs.Curvature(np.zeros(WIDTH), SOME, units=2.0 * ONES),
+    ),
+    "only in part": (
+        fs.Curvature(np.zeros(WIDTH), SOME),
+        fs.Curvature(np.zeros(WIDTH), SOME, known=SOME[:1], only_second=True),
+    ),
+    "without the diagonal": (
+        fs.Slopes(np.zeros(WIDTH)), fs.Slopes(np.zeros(WIDTH), with_diagonal=False),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second"), ANOTHER_WAY.values(), ids=ANOTHER_WAY)
+def test_the_same_question_written_another_way_is_the_same(first, second):
+    server = LyingServer(five_sites())
+    server.sum_of(first)
+    with pytest.raises(FederationError, match="same question before"):
+        server.sum_of(second, names=BUT_LAST)
 
 
 def test_the_same_sum_may_be_asked_for_again():

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
+from fedsparse.compute.asked_entries import AskedEntries, EntriesShape
 from fedsparse.compute.stacks import DenseStack
-from fedsparse.requests.fixed_point import NARROW, WIDE
+from fedsparse.requests.fixed_point import NARROW, SHORT, WIDE
 from fedsparse.requests.fixed_sums import Integers, SumLayout, by_client
 
 SHAPES = {"gradient": (3,), "objective": None}
@@ -65,6 +66,47 @@ def test_long_vectors_of_scaled_features_are_written_narrow():
     assert (scaled.narrow, plain.narrow) == (300, 0)
     assert scaled.bytes == 300 * NARROW.bytes + 3 * WIDE.bytes
     assert plain.bytes == 303 * WIDE.bytes
+
+
+ENTRIES = EntriesShape.of([AskedEntries(np.zeros(2, dtype=np.bool_), np.ones(2))])
+SHORT_LAYOUT = SumLayout([({"objective": None, "hessian": ENTRIES}, True)])
+
+
+def entries(*numbers):
+    stack = DenseStack(np.asarray([numbers], dtype=float), (3,))
+    return {"objective": np.ones(1), "hessian": stack}
+
+
+def test_entries_relative_to_units_are_written_in_32_bits():
+    assert SHORT_LAYOUT.counts == (0, 4, 3)
+    assert SHORT_LAYOUT.bytes == 4 * WIDE.bytes + 3 * SHORT.bytes
+    total = Integers.zeros(*SHORT_LAYOUT.counts)
+    for numbers in ([1.0, -0.25, 2.0**-20], [0.5, 0.5, -3.0]):
+        total.add(SHORT_LAYOUT.encode([(entries(*numbers), 2.0)], clients=2))
+    again = Integers.from_bytes(total.to_bytes(), total.sizes)
+    (answers,) = SHORT_LAYOUT.decode(again)
+    assert answers.total("hessian").tolist() == [3.0, 0.5, 2.0**-19 - 6.0]
+    assert (answers.weight, answers.count) == (4.0, 2)
+
+
+@pytest.mark.parametrize(("clients", "largest"), [(1, 64.0), (31, 64.0), (127, 16.0)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sums_of_short_numbers_never_wrap(clients, largest, sign):
+    total = Integers.zeros(*SHORT_LAYOUT.counts)
+    most = sign * np.nextafter(largest, 0.0)
+    for _ in range(clients):
+        total.add(SHORT_LAYOUT.encode([(entries(most, 0, 0), 1.0)], clients=clients))
+    (answers,) = SHORT_LAYOUT.decode(total)
+    np.testing.assert_allclose(answers.total("hessian")[0], clients * most, rtol=1e-6)
+    total.add(SHORT_LAYOUT.encode([(entries(sign * largest, 0, 0), 1.0)], clients=clients))
+    (answers,) = SHORT_LAYOUT.decode(total)
+    assert not answers.is_finite()
+
+
+def test_short_numbers_that_cannot_be_written_leave_noise():
+    drawn = SHORT_LAYOUT.encode([(entries(0, 65.0, 0), 1.0)], lambda size: b"\x07" * size)
+    assert drawn.short.tolist() == [0x07070707] * 3
+    assert not SHORT_LAYOUT.decode(drawn)[0].is_finite()
 
 
 def test_the_length_depends_on_nothing_but_what_is_asked():

@@ -558,7 +558,8 @@ class FedSplice(Algorithm):
     def _stepped_on(self, state: State) -> Int64Array:
         """Entries of x for which `Slopes` asks for the Hessian."""
         support = np.flatnonzero(flatten(state.x))
-        return support[:0] if _is_kept(state) or self._is_too_much(support) else support
+        is_first = not state.memory["diagonal"].any()  # units of its entries are not known yet
+        return support[:0] if is_first or _is_kept(state) or self._is_too_much(support) else support
 
     def _is_too_much(self, support: Int64Array) -> bool:
         """Whether a Hessian on the support would take more bytes than it is worth."""

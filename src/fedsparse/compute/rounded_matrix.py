@@ -107,17 +107,34 @@ def as_rounded(own: ClientMatrix, asked: AskedEntries) -> RoundedMatrix:
         Which entries are told.
     """
     assert asked.units is not None
-    held, units, is_known = own.held, asked.units[own.held], asked.is_known[own.held]
-    hessian = np.triu(own.hessian / units / units[:, None])
-    raw = _codes(hessian, _single(np.diag(hessian)), is_known, asked.bits)
-    if raw.codes.size < raw.asked * _FEW:
-        return RoundedMatrix(held, 0.0, np.empty(0), raw.spread, raw.step, raw.pairs, raw.codes)
-    mass = float(_single(np.array([own.mass]))[0])
-    mean = _single(own.first / units / mass) if mass > 0 else np.zeros(held.size)
-    centred = hessian - np.triu(mass * np.outer(mean, mean))
-    spread = _single(np.maximum(np.diag(centred), 0.0))
-    told = _codes(centred, spread, is_known, asked.bits, mean)
-    return RoundedMatrix(held, mass, mean, told.spread, told.step, None, told.codes)
+    with np.errstate(all="ignore"):  # units may be absurd; who gets what is not finite sees it
+        held, units, is_known = own.held, asked.units[own.held], asked.is_known[own.held]
+        hessian = np.triu(own.hessian / units / units[:, None])
+        raw = _codes(hessian, _single(np.diag(hessian)), is_known, asked.bits)
+        if raw.codes.size < raw.asked * _FEW:
+            return RoundedMatrix(held, 0.0, np.empty(0), raw.spread, raw.step, raw.pairs, raw.codes)
+        mass, mean = _centre(own, units)
+        centred = hessian - np.triu(mass * np.outer(mean, mean)) if mean.size else hessian
+        spread = _single(np.maximum(np.diag(centred), 0.0))
+        told = _codes(centred, spread, is_known, asked.bits, mean)
+        return RoundedMatrix(held, mass, mean, told.spread, told.step, None, told.codes)
+
+
+def _centre(own: ClientMatrix, units: FloatArray) -> tuple[float, FloatArray]:
+    """s and μ in float32; 0 and nothing if no row has a mass.
+
+    The mass is rounded up, and the mean towards 0, so that no C_jj comes out negative.
+    """
+    mass = np.float32(own.mass)
+    if float(mass) < own.mass:
+        mass = np.nextafter(mass, np.float32(np.inf))
+    if not mass > 0.0:
+        return 0.0, np.empty(0)
+    exact = own.first / units / float(mass)
+    mean = exact.astype(np.float32)
+    is_larger = np.abs(mean.astype(np.float64)) > np.abs(exact)
+    mean[is_larger] = np.nextafter(mean[is_larger], np.float32(0.0))
+    return float(mass), mean.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +171,8 @@ def _codes(
 ) -> _Coded:
     """Correlations as whole numbers: of all pairs if there is a mean, else of those that are not 0.
 
-    Where a pair has none, its code would be the dither alone.
+    Where a pair has none, its code would be the dither alone. They are cut to ±1: what passes that
+    comes of a centre in float32, and would make for large steps.
     """
     values, asked = _correlations(matrix, spread, is_known)
     pairs = np.arange(asked) if mean is not None else np.flatnonzero(values)
@@ -190,7 +208,8 @@ def _correlations(
                 continue
             both = roots[row] * roots[column]
             if both > 0.0:
-                values[count] = matrix[row, column] / both
+                own = matrix[row, column] / both
+                values[count] = -1.0 if own < -1.0 else 1.0 if own > 1.0 else own
             count += 1
     return values[:count], count
 

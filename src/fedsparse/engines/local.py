@@ -190,7 +190,7 @@ class PreparedRows:
             with np.errstate(all="ignore"):
                 fields = ask.request.answer(self.clients, own)
                 for of_one, weight in zip(by_client(fields, own.size), weights, strict=True):
-                    total.add(layout.encode([(of_one, float(weight))]))
+                    total.add(layout.encode([(of_one, float(weight))], clients=clients))
         (answers,) = layout.decode(total)
         seconds = time.perf_counter() - began
         return replace(answers, bytes_up=clients * layout.bytes, seconds=seconds)

@@ -96,6 +96,7 @@ class Slopes(Request):
 
     def __post_init__(self) -> None:
         _check_bits(self.bits)
+        _check_units(self.units, self.support)
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, the support as a vector of ones, and units."""
@@ -172,8 +173,7 @@ class Curvature(Request):
         _check_bits(self.bits)
         if not np.isin(self.known, self.support, assume_unique=True).all():
             raise OptionError("what is known of second derivatives must be part of the support")
-        if self.units is not None and not bool((flatten(self.units)[self.support] > 0.0).all()):
-            raise OptionError("units of features must be positive numbers")
+        _check_units(self.units, self.support)
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x, the support and what is known of it as vectors of ones, and units."""
@@ -281,6 +281,13 @@ def _shortened(told: Fields) -> Fields:
 def _check_bits(bits: int) -> None:
     if bits not in (8, 16):
         raise OptionError(f"second derivatives are told in 8 or 16 bits, not in {bits}")
+
+
+def _check_units(units: FloatArray | None, support: Int64Array) -> None:
+    if units is None or not support.size:
+        return
+    if support[-1] >= units.size or not bool((flatten(units)[support] > 0.0).all()):
+        raise OptionError("units of features must be positive numbers")
 
 
 def _members(support: Int64Array, size: int) -> FloatArray:

@@ -19,6 +19,7 @@ ShortWords = NDArray[np.uint32]
 """Integers of 32 bits."""
 
 _BITS = 64
+_LARGEST_OF_MANY = 4.0
 _HEADROOM = 21
 """Bits left for the sum of up to a million clients, and its sign."""
 
@@ -55,7 +56,7 @@ class FixedPoint:
         """Length of an integer."""
         return self.words * _BITS // 8
 
-    def holds(self, numbers: FloatArray) -> bool:
+    def holds(self, numbers: FloatArray, clients: int = 1) -> bool:
         """Whether all numbers are finite and small enough."""
         return bool((np.abs(numbers) < self.largest).all())
 
@@ -109,14 +110,18 @@ class ShortFixedPoint:
     fraction: int
     bytes: int = 4
 
-    @property
-    def largest(self) -> float:
-        """What no number may reach; half of what the sum may."""
-        return float(2.0 ** (8 * self.bytes - 2 - self.fraction))
+    def largest(self, clients: int = 1) -> float:
+        """What no number may reach where so many are added up: the sum must fit as well.
 
-    def holds(self, numbers: FloatArray) -> bool:
-        """Whether all numbers are finite and small enough."""
-        return bool((np.abs(numbers) < self.largest).all())
+        Relative to the diagonal of their sum, by Cauchy and Schwarz, numbers of all clients
+        together hardly pass 2, so that one of them may be so large however many there are.
+        """
+        most = float(2.0 ** (8 * self.bytes - 1 - self.fraction))
+        return max(_LARGEST_OF_MANY, most / (clients + 1))
+
+    def holds(self, numbers: FloatArray, clients: int = 1) -> bool:
+        """Whether all numbers are finite, and small enough that so many may be added up."""
+        return bool((np.abs(numbers) < self.largest(clients)).all())
 
     def encode(self, numbers: FloatArray) -> ShortWords:
         """The nearest integers; the numbers must be such as it `holds`."""
@@ -128,7 +133,7 @@ class ShortFixedPoint:
 
 
 SHORT = ShortFixedPoint(fraction=24)
-"""For second derivatives relative to their sums' diagonal: up to 64, in steps of 6e-8."""
+"""For second derivatives relative to their sums' diagonal: sums up to 128, in steps of 6e-8."""
 
 
 def negated(written: Words) -> Words:

@@ -193,6 +193,7 @@ class SumLayout:
         self,
         answers: Sequence[tuple[Fields, float] | None],
         noise: Noise | None = None,
+        clients: int = 1,
     ) -> Integers:
         """What one client contributes: its answer to every request and its weight w_i there.
 
@@ -204,6 +205,8 @@ class SumLayout:
             Gives random bytes, which stand for an answer that cannot be written. With zeros the
             sum would be that of the other clients, and who makes all but one overflow would have
             that one's answer.
+        clients
+            How many contributions are added up: short integers have no room for more.
         """
         numbers: dict[FixedPoint | ShortFixedPoint, FloatArray] = {
             NARROW: np.zeros(self.narrow), WIDE: np.zeros(self.wide), SHORT: np.zeros(self.short)
@@ -214,7 +217,7 @@ class SumLayout:
                 continue
             fields, weight = own
             weighted = [(part, weight * _numbers_of(fields[part.name])) for part in place.parts]
-            is_written = all(part.format.holds(values) for part, values in weighted)
+            is_written = all(part.format.holds(values, clients) for part, values in weighted)
             counters = (weight, 1.0, 0.0) if is_written else (0.0, 1.0, _unwritten(noise))
             numbers[WIDE][place.counters : place.counters + _COUNTERS] = counters
             for part, values in weighted if is_written else ():

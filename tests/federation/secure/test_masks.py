@@ -12,9 +12,9 @@ KEYS = st.binary(min_size=32, max_size=32)
 LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 20).to_bytes(32, "little")]
 
 
-def some(narrow=4, wide=5, seed=0):
-    random = np.random.default_rng(seed)
-    return Integers.from_bytes(random.bytes(8 * (2 * narrow + 3 * wide)), (narrow, wide, 0))
+def some(narrow=4, wide=5, short=7, seed=0):
+    written = np.random.default_rng(seed).bytes(8 * (2 * narrow + 3 * wide) + 4 * short)
+    return Integers.from_bytes(written, (narrow, wide, short))
 
 
 @given(KEYS, KEYS, st.binary(max_size=40))
@@ -44,12 +44,17 @@ def test_masks_may_be_taken_away_in_any_order():
     assert numbers.to_bytes() == some().to_bytes()
 
 
-def test_a_mask_covers_every_word_of_both_formats():
-    zeros = Integers.zeros(1000, 1000)
+def test_a_mask_covers_every_word_of_all_formats():
+    zeros = Integers.zeros(1000, 1000, 1000)
     masks.add_mask(zeros, bytes(32))
     assert zeros.narrow.all()
     assert zeros.wide.all()
     assert np.unique(np.concatenate([zeros.narrow.ravel(), zeros.wide.ravel()])).size == 5000
+    assert np.unique(zeros.short).size > 990
+    own = zeros.to_bytes()
+    masks.add_mask(zeros, bytes(32), is_taken_away=True)
+    assert not zeros.short.any()
+    assert len(own) == zeros.length == 8 * 5000 + 4 * 1000
 
 
 def test_bits_of_a_mask_are_even():

@@ -1,11 +1,15 @@
 """What no rows can answer is found, in one site's answer and in sums; what rows can, never."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsparse as fs
+from fedsparse.compute.matrices import RoundedStack
+from fedsparse.compute.stacks import DenseStack
 from fedsparse.compute.triangles import triangle_size
 from fedsparse.engines.run import running
 from fedsparse.errors import FederationError
@@ -30,6 +34,7 @@ from fedsparse.requests import (
     Smoothness,
     SmoothnessAbove,
 )
+from fedsparse.requests.wire.answer_bytes import decode_answer, encode_answer
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate, fields_of
 
 SUPPORT = np.array([0, 2, 3, 11, 17, 23])
@@ -87,6 +92,88 @@ def test_whatever_rows_answer_is_plausible_alone_and_as_a_sum(loss, storage):
             answer = fields_of(request, data, own, which=[place])
             assert objection_to_answer(request, own, answer, float(mass)) is None, request
     engine.close()
+
+
+def units_for(x, mass, near):
+    """About the roots of second derivatives by each feature, or far from them."""
+    with np.errstate(all="ignore"):
+        return np.exp2(np.rint(np.log2(np.where(x > 0, x, 1.0) * mass) / 2.0) + near)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from(["squared", "logistic"]),
+    storage=st.sampled_from(STORAGES),
+    bits=st.sampled_from([8, 16]),
+    sums=st.sampled_from(["float", "fixed"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_told_in_a_few_bits_is_plausible(seed, loss, storage, bits, sums):
+    draw = np.random.default_rng(seed)
+    width, own = int(draw.integers(3, 40)), LOSS_OBJECTS[loss]
+    scales, tail = 10.0 ** draw.uniform(-3, 3, width), draw.choice([1.2, 2.0, 30.0])
+    clients = []
+    for _ in range(4):
+        Z = draw.standard_t(tail, (int(draw.integers(2, 30)), width)) + draw.choice([0.0, 9.0])
+        Z *= draw.random(Z.shape) < draw.choice([0.05, 0.5, 1.0])
+        Z[:, draw.random(width) < 0.3] = draw.standard_normal()
+        y = Z[:, 0] + draw.choice([0.0, 1.0]) * draw.standard_normal(len(Z))
+        clients.append((Z * scales, y if loss == "squared" else (y > 0).astype(float)))
+    clients[0][1][:2] = 0.0, 1.0
+    data = federate(clients, storage)
+    engine = fs.LocalEngine(data, own, sums=sums)
+    support = np.flatnonzero(draw.random(width) < 0.8)
+    known = support[draw.random(support.size) < draw.choice([0.0, 0.5, 1.0])]
+    for x in (np.zeros(width), draw.standard_normal(width) / scales):
+        diagonal = engine.exchange([engine.ask(Slopes(x), "samples")])[0].total("diagonal")
+        units = units_for(diagonal, 1.0, draw.choice([0, 0, -2, 4]))
+        for request in (
+            Slopes(x, support, units, bits, with_diagonal=False),
+            Slopes(x, support, units, bits),
+            Curvature(x, support, units=units, bits=bits),
+            Curvature(x, support, known, units, bits),
+            Curvature(x, support, known, units, bits, only_second=True),
+            Curvature(x, support, known),
+        ):
+            (told,) = engine.exchange([engine.ask(request, "samples")])
+            assert objection_to_sums(request, own, told) is None, request
+            for place, mass in enumerate(data.masses):
+                answer = fields_of(request, data, own, which=[place])
+                arrived = decode_answer(encode_answer(answer), request, (width,))
+                assert objection_to_answer(request, own, arrived, float(mass)) is None, request
+    engine.close()
+
+
+def told_by_a_liar(request, change):
+    data = federate(clients_for("squared"))
+    (own,) = fields_of(request, data, SquaredError(), which=[2])["hessian"].written[0]
+    answer = dict(fields_of(request, data, SquaredError(), which=[2]))
+    shape = answer["hessian"].shape
+    return answer | {"hessian": RoundedStack(shape, [[replace(own, **change(own))]])}
+
+
+ROUNDED = Curvature(np.zeros(24), SUPPORT, units=np.ones(24))
+PARTLY = Curvature(np.zeros(24), SUPPORT, SUPPORT[:2], units=np.ones(24))
+
+
+@pytest.mark.parametrize("request_", [ROUNDED, PARTLY], ids=["all", "some known"])
+def test_rounded_matrices_of_no_rows_are_found(request_):
+    def steep(own):
+        return {"step": 50.0 * own.step, "mass": 0.0, "mean": np.empty(0)}
+
+    told = objection_to_answer(request_, SquaredError(), told_by_a_liar(request_, steep), 30.0)
+    assert told == "second derivatives are those of no convex f"
+    honest = told_by_a_liar(request_, lambda own: {})
+    assert objection_to_answer(request_, SquaredError(), honest, 30.0) is None
+
+
+@pytest.mark.parametrize("request_", [ROUNDED, PARTLY], ids=["all", "some known"])
+def test_slopes_too_steep_for_rounded_matrices_are_found(request_):
+    answer = dict(told_by_a_liar(request_, lambda own: {}))
+    slopes = 40.0 * next(answer["gradient"].each())
+    answer["gradient"] = DenseStack(slopes[None], slopes.shape)
+    told = objection_to_answer(request_, SquaredError(), answer, 30.0)
+    assert told == "slopes are steeper than f and second derivatives allow"
 
 
 def test_rows_that_are_met_exactly_are_plausible():
@@ -222,10 +309,12 @@ def test_a_distance_that_is_not_the_one_travelled_is_found():
     assert "x lies 5 away" in objection_to_answer(request, SquaredError(), answer, rows=9.0)
 
 
+@pytest.mark.parametrize("sums", ["float", "fixed"])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("storage", STORAGES)
-def test_honest_sites_keep_every_promise(loss, storage):
-    engine, promises = fs.LocalEngine(federate(clients_for(loss), storage), loss), Promises()
+def test_honest_sites_keep_every_promise(loss, storage, sums):
+    data, promises = federate(clients_for(loss), storage), Promises()
+    engine = fs.LocalEngine(data, loss, sums=sums)
     for algorithm in (fs.FedSplice(4), fs.FedHT(4, local_steps=3, refit=True)):
         fs.converse(engine, watched(running(engine, algorithm, rounds=30), promises))
     engine.close()

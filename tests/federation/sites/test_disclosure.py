@@ -11,6 +11,7 @@ from fedsparse.compute.workers import Workers
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import DataError
 from fedsparse.federation.sites.disclosure import is_dominated, weight_of_others, weights_told
+from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site_tables import open_table
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import Scaling
@@ -26,6 +27,8 @@ EVERY_KIND = {
     "gradient": fs.Gradient,
     "diagonal": fs.Slopes,
     "Hessian": lambda x: fs.Curvature(x, np.arange(2)),
+    "Hessian alone": lambda x: fs.Curvature(x, np.arange(2), only_second=True),
+    "Hessian in units": lambda x: fs.Curvature(x, np.arange(2), units=np.ones(WIDTH + 1)),
     "steps": lambda x: fs.LocalSteps(x, steps=3, step_size=0.1),
     "batches": lambda x: fs.LocalSteps(x, steps=3, step_size=0.1, batch_size=6),
     "corrected batches": lambda x: fs.LocalSteps(
@@ -108,6 +111,24 @@ class TestRatio:
         server.ask(fs.Curvature(np.zeros(9), np.arange(5)))
         with pytest.raises(NotToldError, match="curvature on 6 features tells too much"):
             server.ask(fs.Curvature(np.zeros(9), np.arange(6)))
+
+    def test_features_count_that_are_known_unless_all_are(self):
+        Z, labels = secrets(15, 8)
+        server = Server(site_with(Z, labels), 8, fs.Logistic(l2=0.1))
+        six = np.arange(6)
+        server.ask(fs.Curvature(np.zeros(9), six, known=six))
+        for only_second in (False, True):
+            with pytest.raises(NotToldError, match="curvature on 6 features tells too much"):
+                server.ask(fs.Curvature(np.zeros(9), six, six[:5], only_second=only_second))
+
+    def test_known_features_count_for_the_smallest_support_as_well(self):
+        policy = Policy(smallest_support=4)
+        support = np.arange(4)
+        for known in (support[:0], support[:3], support):
+            asked = fs.Curvature(FLAT, support, known)
+            assert policy.objection(asked, ROWS) is None
+        assert "on 3 features" in policy.objection(fs.Curvature(FLAT, support[:3]), ROWS)
+        assert "on 0 features" in policy.objection(fs.Curvature(FLAT, support[:0]), ROWS)
 
     def test_the_rows_that_a_lens_shows_count(self):
         halves = Lens(fs.Logistic(l2=0.1), Rows().part(0, of=2), server_of().lens.scaling)

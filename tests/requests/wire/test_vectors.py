@@ -27,8 +27,9 @@ from fedsparse.requests.wire.vectors import (
 )
 
 DTYPES = [np.float64, np.float32]
+ANY_DTYPES = [None, *DTYPES]
 VERSION = 1
-DENSE, SPARSE, FLOAT32 = 0, 1, 2
+DENSE, SPARSE, FLOAT32, ONES = 0, 1, 2, 4
 
 Reader = Callable[[Any, int | None], object]
 
@@ -65,10 +66,10 @@ def sparse_rows(draw: st.DrawFn, length: int) -> tuple[list[int], list[float]]:
     return indices, [entries[index] for index in indices]
 
 
-def arriving(vector: NDArray[np.float64], dtype: type[np.floating]) -> NDArray[np.float64]:
+def arriving(vector: NDArray[np.float64], dtype: type[np.floating] | None) -> NDArray[np.float64]:
     """Give the vector as the receiver should see it: rounded, and with unsigned zeros."""
     with np.errstate(all="ignore"):
-        rounded = vector.astype(dtype).astype(np.float64)
+        rounded = vector.astype(dtype or np.float64).astype(np.float64)
     return np.where(rounded == 0, 0.0, rounded)
 
 
@@ -192,11 +193,44 @@ class TestOneEncoding:
         # Gaps 2 and 1 at parameter 0: two ones and a zero, a one and a zero, three bits of padding.
         values = np.array([1.0, -2.0], dtype="<f8").tobytes()
         content = bytes([1, 1, 100, 2, 0, 0b11010000]) + values
-        assert encode_sparse([2, 4], [1.0, -2.0], 100) == sealed(content)
+        assert encode_sparse([2, 4], [1.0, -2.0], 100, np.float64) == sealed(content)
         # Gap 300 at parameter 8: a one, a zero, then 44 in eight bits.
         content = bytes([1, 3, 0xE8, 0x07, 1, 8, 0b10001011, 0]) + b"\x00\x00\x80\x3f"
         assert encode_sparse([300], [1.0], 1000, np.float32) == sealed(content)
         assert encode([1.0], np.float32) == sealed(bytes([1, 2, 1]) + b"\x00\x00\x80\x3f")
+
+    def test_without_a_type_the_shortest_lossless_form_is_sent(self) -> None:
+        single = np.array([1.0, -2.0], dtype="<f4").tobytes()
+        content = bytes([1, 3, 100, 2, 0, 0b11010000]) + single
+        assert encode_sparse([2, 4], [1.0, -2.0], 100) == sealed(content)
+        assert encode_sparse([2, 4], [1.0, 1.0], 100) == sealed(bytes([1, 5, 100, 2, 0, 208]))
+        assert encode([0.1]) == encode([0.1], np.float64)
+        assert encode([0.5, 0.1]) == encode([0.5, 0.1], np.float64)
+        assert encode([0.5, np.inf]) == encode([0.5, np.inf], np.float32)
+        assert encode([]) == encode([], np.float32)
+        assert encode([0.0, -0.0]) == encode([0.0, 0.0])
+        assert same_bits(decode(encode([1.0, -0.0, 1.0])), np.array([1.0, 0.0, 1.0]))
+        assert same_bits(decode(encode(np.full(9, np.nan))), np.full(9, np.nan))
+
+    @untimed
+    @given(vector=vectors())
+    def test_without_a_type_nothing_is_longer_and_nothing_lost(
+        self, vector: NDArray[np.float64]
+    ) -> None:
+        message = encode(vector)
+        assert len(message) <= len(encode(vector, np.float64))
+        is_single = same_bits(arriving(vector, np.float32), arriving(vector, np.float64))
+        if is_single and not np.isnan(vector).any():  # bits of NaNs are not looked into
+            assert len(message) <= len(encode(vector, np.float32))
+
+    @untimed
+    @given(members=st.sets(st.integers(0, 500)), length=st.integers(501, 900))
+    def test_a_set_travels_without_values(self, members: set[int], length: int) -> None:
+        places = np.array(sorted(members), dtype=np.int64)
+        message = encode_sparse(places, np.ones(places.size), length)
+        assert decode_sparse(message, length).indices.tolist() == places.tolist()
+        assert same_bits(decode_sparse(message).values, np.ones(places.size))
+        assert bool(message[1] & ONES) == bool(places.size)
 
     @untimed
     @given(gaps=st.lists(st.integers(0, 60).flatmap(lambda bits: st.integers(0, 2**bits - 1))))
@@ -231,7 +265,7 @@ class TestSizes:
     ) -> None:
         assert dense_size(length, dtype) == len(encode(np.ones(length), dtype))
 
-    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("dtype", ANY_DTYPES)
     @pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
     @pytest.mark.parametrize("length", [1, 40, 20_000, 2**31 - 1])
     @settings(untimed, max_examples=30)
@@ -241,7 +275,7 @@ class TestSizes:
         data: st.DataObject,
         length: int,
         index_dtype: type[np.integer],
-        dtype: type[np.floating],
+        dtype: type[np.floating] | None,
     ) -> None:
         rows = data.draw(st.lists(sparse_rows(length=length), max_size=6))
         pointer = np.cumsum([0] + [len(indices) for indices, _ in rows])
@@ -258,7 +292,7 @@ class TestSizes:
         ]
 
     def test_encoded_sizes_choose_dense_for_full_rows(self) -> None:
-        sizes = encoded_sizes([0, 50, 50], np.arange(50), np.ones(50), 50)
+        sizes = encoded_sizes([0, 50, 50], np.arange(50), np.full(50, 0.1), 50)
         assert sizes.tolist() == [dense_size(50), len(encode(np.zeros(50)))]
 
 
@@ -285,6 +319,13 @@ class TestMemory:
     def test_a_tiny_message_of_huge_count_takes_little(self) -> None:
         message = sparse_message(2**60, 2**59, 0, bytes(10))
         assert self.peak_of_decoding(message) < 20_000
+
+    def test_a_claim_of_many_ones_takes_little(self) -> None:
+        head = bytes([VERSION, ONES | SPARSE]) + varint(2**60) + varint(2**59) + bytes([0])
+        assert self.peak_of_decoding(sealed(head + bytes(10))) < 20_000
+        message = encode_sparse(np.arange(80_000), np.ones(80_000), 2**60)
+        assert len(message) < 10_040
+        assert self.peak_of_decoding(message) < 17 * 80_000 + 40_000
 
     @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("length", [10_000, 2**60])
@@ -317,8 +358,24 @@ MALFORMED = {
     ),
     "cut off": (GOOD[:-1], "The checksum does not match: the message is damaged."),
     "unknown flag": (
-        sealed(bytes([VERSION, 0b101]) + GOOD[2:-4]),
-        "The flags 0b00000101 include unknown ones.",
+        sealed(bytes([VERSION, 0b1001]) + GOOD[2:-4]),
+        "The flags 0b00001001 include unknown ones.",
+    ),
+    "ones that are dense": (
+        sealed(bytes([VERSION, ONES, 2])),
+        "The flags 0b00000100 contradict each other.",
+    ),
+    "ones with float32 values": (
+        sealed(bytes([VERSION, ONES | SPARSE | FLOAT32]) + GOOD[2:-4]),
+        "The flags 0b00000111 contradict each other.",
+    ),
+    "ones with values": (
+        sealed(bytes([VERSION, ONES | SPARSE]) + GOOD[2:-4]),
+        "The message is 16 byte(s) longer than its entries need.",
+    ),
+    "ones without gaps": (
+        sealed(bytes([VERSION, ONES | SPARSE, 100, 2, 0])),
+        "The message ends within the gaps between indices.",
     ),
     "cut-off length": (
         sealed(bytes([VERSION, DENSE, 0x80])),

@@ -8,7 +8,7 @@ rows keep are not used. A site that lies within them is not found here.
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,16 +16,21 @@ from typing import TypeVar
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
-from fedsparse.compute.stacks import Stack, squared_norm
-from fedsparse.compute.triangles import from_triangle, triangle_size
+from fedsparse.compute.stacks import Stack, flatten, squared_norm
 from fedsparse.engines.conversation import Conversation
 from fedsparse.engines.engine import Ask
 from fedsparse.errors import FederationError
+from fedsparse.federation.server.told_matrices import (
+    ToldMatrix,
+    matrices_told,
+    quadratic_error,
+    shifts_of_one,
+    shifts_of_sums,
+)
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.requests import (
     Answers,
-    ClassCurvature,
     ColumnSquares,
     ColumnSums,
     Curvature,
@@ -89,7 +94,13 @@ def objection_to_answer(request: Request, loss: Loss, answer: Fields, rows: floa
     'f is -1e+09, and that of rows is not below 0'
     """
     means = {name: _of_one(field) for name, field in answer.items()}
-    return _Bounds(request, loss, means, _ROUNDING).objection(rows, count=1)
+    matrices: Sequence[ToldMatrix] = ()
+    if isinstance(request, Slopes | Curvature) and "hessian" in means:
+        told = answer["hessian"]
+        assert isinstance(told, Stack)
+        with np.errstate(all="ignore"):
+            matrices = matrices_told(request, means["hessian"], shifts_of_one(request, told))
+    return _Bounds(request, loss, means, _ROUNDING, matrices).objection(rows, count=1)
 
 
 def objection_to_sums(request: Request, loss: Loss, answers: Answers) -> str | None:
@@ -112,8 +123,12 @@ def objection_to_sums(request: Request, loss: Loss, answers: Answers) -> str | N
     if answers.count == 0 or not answers.is_finite():
         return None
     means = {name: np.atleast_1d(answers.mean(name)) for name in answers.sums}
+    matrices: Sequence[ToldMatrix] = ()
+    if isinstance(request, Slopes | Curvature) and "hessian" in means:
+        matrices = matrices_told(request, means["hessian"], shifts_of_sums(request, answers))
     rows = answers.weight if isinstance(request, ColumnSums | ColumnSquares) else None
-    return _Bounds(request, loss, means, _ROUNDING_OF_SUMS).objection(rows, answers.count)
+    bounds = _Bounds(request, loss, means, _ROUNDING_OF_SUMS, matrices)
+    return bounds.objection(rows, answers.count)
 
 
 def notes_on_rows(rows: Mapping[str, int]) -> list[str]:
@@ -162,12 +177,15 @@ class _Bounds:
         What was told.
     rounding
         Share by which bounds may be passed.
+    matrices
+        Second derivatives among what was told.
     """
 
     request: Request
     loss: Loss
     means: Means
     rounding: float
+    matrices: Sequence[ToldMatrix] = ()
 
     def objection(self, rows: float | None, count: int) -> str | None:
         """Why the answer of so many sites cannot be, in words."""
@@ -188,17 +206,20 @@ class _Bounds:
                     return self._of_objective(x, self.loss.l2 if is_penalized else 0.0)
                 case LocalSteps(x):
                     return self._of_steps(x)
-                case Slopes(x) as slopes:
+                case Slopes(x, support):
                     return (
                         self._of_objective(x, self.loss.l2)
                         or self._of_slopes(x)
-                        or self._of_matrices(slopes)
+                        or self._of_matrices()
+                        or self._of_curvature(x, support, lambda own: flatten(own)[support])
                     )
-                case Curvature(x, support) as curvature:
+                case Curvature(only_second=True):
+                    return self._of_matrices()
+                case Curvature(x, support):
                     return (
                         self._of_objective(x, self.loss.l2)
-                        or self._of_matrices(curvature)
-                        or self._of_curvature(x, support)
+                        or self._of_matrices()
+                        or self._of_curvature(x, support, lambda own: own)
                     )
         return None
 
@@ -283,6 +304,8 @@ class _Bounds:
 
     def _of_slopes(self, x: FloatArray) -> str | None:
         """A slope is a mean of products of residuals and features: Cauchy and Schwarz bound it."""
+        if "diagonal" not in self.means:
+            return None
         gradient, diagonal = self.means["gradient"], self.means["diagonal"]
         if bool((diagonal < 0).any()):
             return "a second derivative is negative, and f is convex"
@@ -295,33 +318,47 @@ class _Bounds:
             return "slopes are steeper than f and second derivatives allow"
         return None
 
-    def _of_matrices(self, request: Slopes | Curvature) -> str | None:
+    def _of_matrices(self) -> str | None:
         """A Hessian is positive semi-definite, and so are the matrices that bound it."""
-        for matrix in matrices_told(request, self.means.get("hessian", np.empty(0))):
-            if bool((np.diag(matrix) < 0).any()):
+        for matrix in self.matrices:
+            if matrix.is_negative():
                 return "a second derivative is negative, and f is convex"
-            if not _is_semidefinite(matrix, self.rounding):
+            if not matrix.is_semidefinite(self.rounding):
                 return "second derivatives are those of no convex f"
         return None
 
-    def _of_curvature(self, x: FloatArray, support: Int64Array) -> str | None:
+    def _of_curvature(
+        self, x: FloatArray, support: Int64Array, on_support: Callable[[FloatArray], FloatArray]
+    ) -> str | None:
         """A Hessian is so also with residuals as one feature more, for losses of one score."""
-        if x.ndim > 1:
+        if x.ndim > 1 or not self.matrices:
             return None
-        gradient, hessian = (
-            self.means["gradient"],
-            from_triangle(self.means["hessian"], support.size),
-        )
-        reach = float(np.abs(x[support]) @ np.sqrt(np.diag(hessian)))
-        residuals = self._squared_residuals(x, reach)
+        (matrix,) = self.matrices
+        residuals = self._squared_residuals(x, self._reach(x, support, matrix))
         if residuals is None:
             return None
-        extended = np.block(
-            [[np.array([[residuals]]), gradient[None]], [gradient[:, None], hessian]]
-        )
-        if not _is_semidefinite(extended, self.rounding):
+        slopes = on_support(self.means["gradient"])[matrix.is_new]
+        if not matrix.holds_slopes(residuals, slopes, self.rounding):
             return "slopes are steeper than f and second derivatives allow"
         return None
+
+    def _reach(self, x: FloatArray, support: Int64Array, matrix: ToldMatrix) -> float:
+        """At least the root of the mean of squared scores.
+
+        Units are about the roots of sums over sites, whose weights are 1 or more.
+        """
+        assert isinstance(self.request, Slopes | Curvature)
+        told = support[matrix.is_new]
+        reach = float(np.abs(x[told]) @ matrix.roots)
+        others = np.flatnonzero(x)
+        others = others[~np.isin(others, told)]
+        if not others.size:
+            return reach
+        units = np.full(others.size, np.inf)
+        if self.request.units is not None:
+            own = self.request.units[others]
+            units[own > 0.0] = 2.0 * own[own > 0.0]
+        return reach + float(np.abs(x[others]) @ units)
 
     def _squared_residuals(self, x: FloatArray, reach: float) -> float | None:
         """What times a second derivative bounds a squared slope; None if nothing does.
@@ -344,32 +381,6 @@ class _Bounds:
         if isinstance(self.loss, Logistic) and not x.any():
             return 1.0
         return None
-
-
-def matrices_told(request: Slopes | Curvature, triangles: FloatArray) -> list[FloatArray]:
-    """The matrices that an answer tells, of whose upper triangles it consists."""
-    sizes = [request.support.size] if request.support.size else []
-    if isinstance(request, ClassCurvature):
-        width, classes = request.x.shape
-        sizes = np.bincount(request.support // width, minlength=classes).tolist()
-    ends = np.cumsum([triangle_size(size) for size in sizes], dtype=np.int64)
-    parts = np.split(triangles, ends[:-1])
-    return [from_triangle(part, size) for part, size in zip(parts, sizes, strict=False)]
-
-
-def _is_semidefinite(matrix: FloatArray, rounding: float) -> bool:
-    """Up to rounding, whatever the scales of its rows; one that is not finite is not judged."""
-    if not np.isfinite(matrix).all():
-        return True
-    diagonal = np.diag(matrix)
-    known = np.flatnonzero(diagonal > _UNDERFLOW)
-    roots = np.sqrt(diagonal[known])
-    scaled = matrix[np.ix_(known, known)] / roots[:, None] / roots
-    try:
-        np.linalg.cholesky(scaled + rounding * np.eye(known.size))
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def watched(conversation: Conversation[_Result], promises: "Promises") -> Conversation[_Result]:
@@ -424,7 +435,9 @@ class _Point:
     features
         On which these are known; None: on all.
     hessian
-        On them, with the ℓ2 term; None if it was not asked for.
+        On them, with the ℓ2 term; None if it was not asked for, or only in part.
+    error
+        By how much the model may be wrong after a step on them, because the Hessian was rounded.
     """
 
     x: FloatArray
@@ -433,6 +446,7 @@ class _Point:
     roots: FloatArray
     features: Int64Array | None = None
     hessian: FloatArray | None = None
+    error: Callable[[FloatArray], float] | None = None
 
     @property
     def size(self) -> int:
@@ -456,11 +470,12 @@ class _Point:
         far, reach = (float(np.abs(own) @ self.roots) for own in (step, x))
         slack = _ROUNDING_OF_SUMS * size + _ROUNDING * far * (far + reach)
         slack += (_SCORE_ROUNDING * (far + reach)) ** 2
+        least = self.objective + slope + 0.5 * loss.l2 * squared_norm(step)
         if self.hessian is None or not isinstance(loss, SquaredError):
-            least = self.objective + slope + 0.5 * loss.l2 * squared_norm(step)
             return least, math.inf, slack
         exact = self.objective + slope + 0.5 * float(step @ self.hessian @ step)
-        return exact, exact, slack
+        error = 0.0 if self.error is None else 0.5 * self.error(step)
+        return max(exact - error, least), exact + error, slack
 
 
 class Promises:
@@ -505,10 +520,14 @@ class Promises:
             if point is not None:
                 self._compare(point, request.x, answers.average("objective"), loss)
         if isinstance(request, Slopes | Curvature):
-            self._points[type(request), about] = _point_of(request, loss, answers)
-            self._points.move_to_end((type(request), about))
-            while sum(point.size for point in self._points.values()) > _MOST_KEPT:
-                self._points.popitem(last=False)
+            self._keep((type(request), about), _point_of(request, loss, answers))
+
+    def _keep(self, key: Hashable, point: "_Point | None") -> None:
+        if point is not None:
+            self._points[key] = point
+            self._points.move_to_end(key)
+        while sum(own.size for own in self._points.values()) > _MOST_KEPT:
+            self._points.popitem(last=False)
 
     def _compare(self, point: _Point, x: FloatArray, objective: float, loss: Loss) -> None:
         expected = point.expected(x, loss)
@@ -539,13 +558,28 @@ def _about(ask: Ask) -> Hashable:
     return ask.lens.digest, weights, which
 
 
-def _point_of(request: Slopes | Curvature, loss: Loss, answers: Answers) -> _Point:
+def _point_of(request: Slopes | Curvature, loss: Loss, answers: Answers) -> _Point | None:
+    """What is told of f around x; None if too little."""
     x, objective, gradient = request.x, answers.average("objective"), answers.mean("gradient")
     if isinstance(request, Slopes):
-        roots = np.sqrt(answers.mean("diagonal") + loss.l2)
+        if "diagonal" not in answers.sums:
+            return None
+        roots = np.sqrt(np.maximum(answers.mean("diagonal"), 0.0) + loss.l2)
         return _Point(x, objective, gradient + loss.l2 * x, roots)
     support = request.support
-    hessian = from_triangle(answers.mean("hessian"), support.size)
+    if not support.size or (request.known.size and request.units is None):
+        return None
+    shifts = shifts_of_sums(request, answers)
+    (matrix,) = matrices_told(request, answers.mean("hessian"), shifts)
+    gradient = gradient + loss.l2 * x[support]
+    roots = np.zeros(support.size) if request.units is None else 2.0 * request.units[support]
+    roots[matrix.is_new] = matrix.roots
+    roots = np.sqrt(roots**2 + loss.l2)
+    if request.known.size:
+        return _Point(x, objective, gradient, roots, support)
+    hessian = matrix.entries * matrix.units * matrix.units[:, None]
     hessian += loss.l2 * np.eye(support.size)
-    roots = np.sqrt(np.diag(hessian))
-    return _Point(x, objective, gradient + loss.l2 * x[support], roots, support, hessian)
+    return _Point(
+        x, objective, gradient, roots, support, hessian,
+        lambda step: quadratic_error(request, answers, step),
+    )  # fmt: skip

@@ -4,9 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fedsparse.compute.triangles import triangle_size
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
-from fedsparse.requests import ColumnSums, LocalSteps, Request
+from fedsparse.requests import ColumnSums, Curvature, LocalSteps, Request
 from fedsparse.requests.wire.vectors import WireError
 
 MOST_NUMBERS = 2**26
@@ -88,9 +89,15 @@ def check_size(
             raise WireError(f"There are {classes} classes, and others are counted.")
         shapes = request.answer_shapes(engine.through(lens).shape).values()
         numbers += sum(1 if shape is None else math.prod(shape) for shape in shapes)
+        numbers += _worked_out(request)
         steps += request.steps if isinstance(request, LocalSteps) else 0
     alone = _MOST_VECTORS * math.prod(engine.through(requests[0][0]).shape) if requests else 0
     if numbers > MOST_ANSWERED and (len(requests) > 1 or numbers > alone):
         raise WireError(f"The answers would hold more than {MOST_ANSWERED} numbers; ask less.")
     if steps > _MOST_WALKS * most_steps:
         raise WireError(f"{steps} local steps in one message are too many; ask for fewer.")
+
+
+def _worked_out(request: Request) -> int:
+    """Numbers that a site works out and does not tell, because they are known."""
+    return triangle_size(request.known.size) if isinstance(request, Curvature) else 0

@@ -320,7 +320,7 @@ or have the site raise most_features_per_row'
                 f"policy allows; use batches of at least {fewest}"
             )
         features = _curved(request)
-        is_asked = features > 0 or isinstance(request, Curvature)
+        is_asked = features > 0 or (isinstance(request, Curvature) and not request.support.size)
         if is_asked and features < self.smallest_support:
             return (
                 f"curvature on {features} features reveals more than its policy "
@@ -330,8 +330,16 @@ or have the site raise most_features_per_row'
 
 
 def _curved(request: Request) -> int:
-    """On how many features a request asks for second derivatives, entries of classes counted."""
-    return request.support.size if isinstance(request, Curvature | Slopes) else 0
+    """On how many features a request asks for second derivatives, entries of classes counted.
+
+    Those between which they are known already count, too: they are known because they were told.
+    None, where all are known.
+    """
+    if not isinstance(request, Curvature | Slopes):
+        return 0
+    if isinstance(request, Curvature) and request.known.size == request.support.size:
+        return 0
+    return request.support.size
 
 
 def _are(count: int) -> str:

@@ -25,7 +25,7 @@ from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
 from fedsparse.problem.rows import Rows, Without
-from fedsparse.requests import LocalSteps, Request
+from fedsparse.requests import Curvature, LocalSteps, Request, Slopes
 from fedsparse.requests.wire.request_bytes import encode_request
 
 _KEY_BYTES = 12
@@ -93,20 +93,32 @@ def question_of(
     cuts = lens.rows.cuts
     others = {cut.client for cut in cuts if isinstance(cut, Without)}
     plain = Rows(tuple(cut for cut in cuts if not isinstance(cut, Without)))
-    if isinstance(request, LocalSteps) and request.batch_size is None:
-        request = replace(request, seed=0, round=0)  # they say nothing where all rows are used
     digest = hashlib.blake2b(digest_size=_KEY_BYTES)
     # What is told without the ℓ2 term follows from what is told with it.
     without_l2 = replace(lens, rows=plain, loss=replace(lens.loss, l2=0.0))
     for part in (table.encode(), without_l2.digest.encode()):
         digest.update(part + b"\0")
-    digest.update(encode_request(request))
+    digest.update(encode_request(_plain(request)))
     return Question(
         digest.hexdigest(),
         frozenset(name for place, name in enumerate(names) if place in others),
         None if which is None else frozenset(names[place] for place in which if place < len(names)),
         weights,
     )
+
+
+def _plain(request: Request) -> Request:
+    """The request without what changes how answers are written, or which part of them is left out.
+
+    Else the sum over all sites in some units, less that over all but one in others, would tell.
+    """
+    if isinstance(request, LocalSteps) and request.batch_size is None:
+        return replace(request, seed=0, round=0)  # they say nothing where all rows are used
+    if isinstance(request, Curvature):
+        return replace(request, known=request.support[:0], units=None, bits=8, only_second=False)
+    if isinstance(request, Slopes):
+        return replace(request, units=None, bits=8, with_diagonal=True)
+    return request
 
 
 def counting_of(what: str, own: FloatArray) -> Question:

@@ -549,6 +549,7 @@ class Site:
                     for own, weights in zip(found, how.weights, strict=True)
                 ],
                 secrets.token_bytes,
+                len(how.packages),
             )
         )
         self._questions.begin(questions, (name for name, _ in how.packages))

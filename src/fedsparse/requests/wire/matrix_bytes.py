@@ -79,7 +79,8 @@ def matrices_from_bytes(message: bytes, asked: Sequence[AskedEntries]) -> list[R
 
 def _read(reader: "_Reader", asked: AskedEntries) -> RoundedMatrix:
     held = reader.places(asked.size)
-    assert held is not None
+    if held is None:
+        raise WireError("A matrix does not say which features it has.")
     mass, step = reader.floats(2)
     mean = reader.floats(held.size if mass else 0)
     spread = reader.floats(held.size)
@@ -90,7 +91,7 @@ def _read(reader: "_Reader", asked: AskedEntries) -> RoundedMatrix:
     codes = np.frombuffer(reader.take(kind.itemsize * count), kind)
     if bool((codes < -largest_code(asked.bits)).any()):
         raise WireError("A code is none of those that stand for correlations.")
-    if not np.isfinite([mass, step]).all() or min(mass, step) < 0.0 or bool((spread < 0).any()):
+    if mass < 0.0 or step < 0.0 or bool((spread < 0.0).any()):  # others need not be finite
         raise WireError("A matrix has a negative number where none can be.")
     return RoundedMatrix(held, float(mass), mean, spread, float(step), pairs, codes)
 

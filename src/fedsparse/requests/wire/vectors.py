@@ -216,9 +216,9 @@ def encoded_sizes(
     Examples
     --------
     >>> encoded_sizes([0, 2, 3], [1, 3, 90], [0.5, 0.25, 1.0], length=100)
-    array([26, 18])
+    array([18, 10])
     >>> len(encode_sparse([1, 3], [0.5, 0.25], length=100))
-    26
+    18
     """
     wire_dtype = checked_dtype(dtype)
     length = checked_length(length)
