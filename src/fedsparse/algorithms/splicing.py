@@ -30,11 +30,13 @@ sends Hessians in a federation, too.
 
 import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedsparse.algorithms.algorithm import Algorithm, State
+from fedsparse.algorithms.long_work import told_of
 from fedsparse.algorithms.splicing_models import (
     Known,
     Models,
@@ -83,6 +85,9 @@ MOST_UNKNOWNS = 1000
 NEAR = 0.05
 """A share of f: where a splice gains no more, second derivatives are nearly what they were."""
 
+_LONG_WORK = 200
+"""So many features may take seconds to choose."""
+
 PATIENCE = 2
 """Splices that may gain little, together, before it is over."""
 
@@ -99,6 +104,9 @@ _USUAL_TOLERANCE = 1e-3
 
 _LAST_DIGITS = 1e-10
 """A share of f that is not worth another round, at the usual tolerance."""
+
+_SLOW = 0.1
+"""Of a step's gain: the next one gains less, if second derivatives are right."""
 
 _NEXT_TO_NOTHING = 1e-3
 """Of f at the start: below that a share of f itself is none that matters."""
@@ -239,20 +247,26 @@ class FedSplice(Algorithm):
 
     def update(self, state: State, answers: Answers) -> State:
         """Choose candidates, or splice; where f has risen, mend or take back."""
-        with one_thread():
-            asked, models = self.request(state), models_of(self.sparsity, state.x.shape)
-            if "ending" in state.memory:
-                assert isinstance(asked, Curvature)
-                return self._finish(state, asked, answers)
-            if isinstance(asked, Curvature):
-                return self._splice(state, asked, answers, models)
-            moved, gain = self._newton(state, asked, answers)
-            state = state.remember(sites=np.array([float(answers.count)]))
-            if answers.average("objective") <= _best_objective(state):
-                if "diagonal" in answers.sums:
-                    state = state.remember(diagonal=answers.total("diagonal"))
-                return self._choose_candidates(state, answers, models, moved, gain)
-            return self._mend(state, answers, models, moved, gain)
+        models = models_of(self.sparsity, state.x.shape)
+        is_long = models.sparsity >= _LONG_WORK
+        what = f"choosing {models.sparsity:,} features"
+        with one_thread(), told_of(what) if is_long else nullcontext():
+            return self._updated(state, answers, models)
+
+    def _updated(self, state: State, answers: Answers, models: Models) -> State:
+        asked = self.request(state)
+        if "ending" in state.memory:
+            assert isinstance(asked, Curvature)
+            return self._finish(state, asked, answers)
+        if isinstance(asked, Curvature):
+            return self._splice(state, asked, answers, models)
+        moved, gain = self._newton(state, asked, answers)
+        state = state.remember(sites=np.array([float(answers.count)]))
+        if answers.average("objective") <= _best_objective(state):
+            if "diagonal" in answers.sums:
+                state = state.remember(diagonal=answers.total("diagonal"))
+            return self._choose_candidates(state, answers, models, moved, gain)
+        return self._mend(state, answers, models, moved, gain)
 
     def is_done(self, state: State) -> bool:
         """Whether the last splice gained nothing."""
@@ -454,38 +468,42 @@ class FedSplice(Algorithm):
 
     def _finish(self, state: State, request: Curvature, answers: Answers) -> State:
         """Make a step on the support, or a shorter one from where the last began."""
-        best, objective = state.memory["best"], answers.average("objective")
-        if request.known.size == 0:
+        objective, is_fresh = answers.average("objective"), request.known.size == 0
+        if objective > _best_objective(state):
+            return self._step_shorter(state, request)
+        if is_fresh:
             state = state.remember(
                 features=request.support.astype(np.float64),
                 triangles=matrix_told(request, answers.mean("hessian")),
                 rounding=rounding_told(request, answers),
             )
-        if objective > _best_objective(state):
-            bend = _MUCH_SHORTER * state.memory["bend"]
-            if "last_gradient" not in state.memory:
-                return state.remember(features=np.empty(0), bend=bend).step(best, 0)
-            if bend[0] > _MOST_BEND:
-                return state.remember(done=np.ones(1)).step(best, 0)
-            state = state.remember(bend=bend)
-        else:
-            l2 = float(state.memory["l2"][0])
-            gradient = answers.mean("gradient") + l2 * flatten(state.x)[request.support]
-            state = state.remember(
-                best=state.x, best_objective=np.array([objective]), last_gradient=gradient
-            )
-        moved, gain = self._step_on(
-            state, state.memory["best"], request.support, state.memory["last_gradient"]
+        l2, bend = float(state.memory["l2"][0]), state.memory["bend"]
+        gradient = answers.mean("gradient") + l2 * flatten(state.x)[request.support]
+        state = state.remember(
+            best=state.x, best_objective=np.array([objective]), last_gradient=gradient
         )
-        is_fresh = request.known.size == 0
-        if self._is_worth(state, gain) and not (is_fresh and gain <= _LAST_STEP * _scale(state)):
-            is_rough = state.memory["rounding"].any() and self._bits(state, request.support) == 8
-            if is_rough and not is_fresh and "fine" not in state.memory:
-                # What is known is too rough to end with: ask for the last digits.
-                state = state.remember(fine=np.ones(1), features=np.empty(0))
+        moved, gain = self._step_on(state, state.x, request.support, gradient)
+        if not self._is_worth(state, gain) or (is_fresh and gain <= _LAST_STEP * _scale(state)):
+            return state.remember(done=np.ones(1)).step(moved if gain > 0 else state.x, 0)
+        before = float(state.memory.get("last_gain", np.array([np.inf]))[0])
+        if not is_fresh and bend[0] == 1.0 and gain > _SLOW * before:
+            # What is known is too rough, or from too far away, to end with: ask again.
+            state = state.remember(fine=np.ones(1), features=np.empty(0))
+        bend = np.maximum(bend / _SHORTER, 1.0)
+        return state.remember(last_gain=np.array([gain]), bend=bend).step(moved, 0)
+
+    def _step_shorter(self, state: State, request: Curvature) -> State:
+        """The last step led too far: begin where it began."""
+        best, bend = state.memory["best"], _MUCH_SHORTER * state.memory["bend"]
+        if bend[0] > _MOST_BEND:
+            return state.remember(done=np.ones(1)).step(best, 0)
+        state = state.remember(bend=bend)
+        if request.known.size == 0 or "last_gradient" not in state.memory:
+            return state.remember(features=np.empty(0)).step(best, 0)
+        moved, gain = self._step_on(state, best, request.support, state.memory["last_gradient"])
+        if self._is_worth(state, gain):
             return state.step(moved, 0)
-        is_lower = gain > 0
-        return state.remember(done=np.ones(1)).step(moved if is_lower else state.memory["best"], 0)
+        return state.remember(done=np.ones(1)).step(best, 0)
 
     def _step_on(
         self, state: State, x: FloatArray, support: Int64Array, gradient: FloatArray

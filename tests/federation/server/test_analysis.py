@@ -156,8 +156,7 @@ class TestClasses:
         specification = specification_for("two classes")
         found = analysed(engine_on(grid_of(sites_of(clients)), "two classes"), specification)
         assert_same_analysis(found, analysed_in_memory(clients, "two classes", specification))
-        (note,) = found.notes
-        assert note == (
+        assert found.notes[0] == (
             'Class "1" has 1 row at all sites together: some folds may have none to learn from, '
             "and how well it is told from others is hardly known."
         )
