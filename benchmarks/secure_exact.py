@@ -1,6 +1,9 @@
 """What fixed point costs in digits: coefficients of secure sums beside those of float64.
 
 `LocalEngine(sums="fixed")` adds up the integers that sites add up under masks, to the same bits.
+The last line of each set is another comparison: where sums are open, FedSplice's second derivatives
+travel in a few bits, in `fedsparse fit` as well. Under masks they do not, and other features may be
+found.
 """
 
 import numpy as np
@@ -11,7 +14,12 @@ from benchmarks.tables import show
 from fedsparse.modelling.fitting import FitOptions, fit
 
 MOST = 1e-9
-METHODS = {"FedSplice": lambda tau: None, "FedIterHT": lambda tau: fs.FedIterHT(tau)}
+ROUNDED = "FedSplice, a few bits"
+METHODS = {
+    "FedSplice": lambda tau: None,
+    "FedIterHT": lambda tau: fs.FedIterHT(tau),
+    ROUNDED: lambda tau: None,
+}
 
 
 def genes():
@@ -44,7 +52,10 @@ def coefficients(data, loss, tau, rounds, method, sums):
     """Coefficients and intercept of a model."""
     loss = fs.SquaredError() if loss == "squared" else fs.Logistic(8.0 / data.samples)
     engine = fs.LocalEngine(data, loss, sums=sums)
-    options = FitOptions(loss, algorithm=METHODS[method](tau), rounds=rounds)
+    message_bytes = fs.FedSplice.message_bytes if method == ROUNDED else None
+    options = FitOptions(
+        loss, algorithm=METHODS[method](tau), rounds=rounds, message_bytes=message_bytes
+    )
     try:
         found = fs.converse(engine, fit(engine, tau, options))
     finally:
@@ -58,22 +69,26 @@ def main():
         data = make()
         for method in METHODS:
             plain, result = coefficients(data, loss, tau, rounds, method, "float")
-            fixed, _ = coefficients(data, loss, tau, rounds, method, "fixed")
+            fixed, secure = coefficients(data, loss, tau, rounds, method, "fixed")
             difference = float(np.linalg.norm(fixed - plain) / np.linalg.norm(plain))
-            worst = max(worst, difference)
+            worst = max(worst, difference if method != ROUNDED else 0.0)
             same = np.array_equal(np.flatnonzero(plain), np.flatnonzero(fixed))
             rows.append(
                 [
                     f"{name}, {len(data.names)} sites, {data.samples:,} × {data.width:,}", method,
                     np.count_nonzero(plain), "yes" if same else "NO",
-                    f"{result.objective:.6g}", f"{difference:.1e}", f"{difference / MOST:.0e}×",
+                    f"{result.objective:.6g}", f"{secure.objective:.6g}",
+                    f"{difference:.1e}", f"{difference / MOST:.0e}×",
                 ]
             )  # fmt: skip
     show(
         f"Coefficients of secure sums beside those of float64 (at most {MOST:g} apart)",
-        ["set", "method", "coefficients", "same features", "f", "relative difference", "of 1e-9"],
+        [
+            "set", "method", "coefficients", "same features", "f", "f of secure sums",
+            "relative difference", "of 1e-9",
+        ],
         rows,
-    )
+    )  # fmt: skip
     assert worst <= MOST, worst
 
 

@@ -270,8 +270,7 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     sparsity
         τ: how many features, for more than two classes how many of each; or ``"cv"``, ``"ebic"``.
     algorithm
-        None for `FedSplice`, with more than two classes for `FedIterHT` with the adaptive server
-        step; or any algorithm, whose own sparsity is replaced.
+        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
     keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
         As for `FedSparseRegressor`.
     l2
