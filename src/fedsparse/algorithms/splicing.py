@@ -236,9 +236,10 @@ class FedSplice(Algorithm):
             units = _only(models.units(diagonal), union) if is_short else None
             known, bits = self._kept(state, union), self._bits(state, union)
             request = models.request(state.x, union, known, units, bits)
-            if "anchor" in state.memory:
-                request = replace(request, x=state.memory["anchor"], only_second=True)
-            return request
+            anchor = state.memory.get("anchor", state.x)
+            if np.array_equal(anchor, state.x):
+                return request
+            return replace(request, x=anchor, only_second=True)
         support = self._stepped_on(state)
         units = _only(powers_of_two(diagonal), support) if is_short else None
         is_new = not (_is_kept(state) and diagonal.any())
@@ -260,7 +261,7 @@ class FedSplice(Algorithm):
             return self._finish(state, asked, answers)
         if isinstance(asked, Curvature):
             return self._splice(state, asked, answers, models)
-        moved, gain = self._newton(state, asked, answers)
+        moved, gain = self._newton(state, asked, answers, models)
         state = state.remember(sites=np.array([float(answers.count)]))
         if answers.average("objective") <= _best_objective(state):
             if "diagonal" in answers.sums:
@@ -352,7 +353,7 @@ class FedSplice(Algorithm):
             triangles=matrix_told(request, answers.mean("hessian"), known),
             rounding=rounding,
         ).forget("union")
-        if "anchor" in state.memory:
+        if request.only_second:
             gradient = state.memory["gradient"][request.support]
             return self._try(state.remember(best_gradient=gradient), models)
         state = state.remember(anchored=request.x)
@@ -554,7 +555,9 @@ class FedSplice(Algorithm):
         state = state.forget("mended").remember(refused=refused, bend=_SHORTER * bend)
         return self._asked_anew(state) or self._try(state, models)
 
-    def _newton(self, state: State, request: Slopes, answers: Answers) -> tuple[FloatArray, float]:
+    def _newton(
+        self, state: State, request: Slopes, answers: Answers, models: Models
+    ) -> tuple[FloatArray, float]:
         """Newton's step on the support, as far as second derivatives there are known."""
         support = np.flatnonzero(flatten(state.x))
         features = _places(state, "features")
@@ -568,10 +571,22 @@ class FedSplice(Algorithm):
                 triangles=part_of_triangle(state.memory["triangles"], features, support),
                 rounding=state.memory["rounding"][np.searchsorted(features, support)],
             )
+        elif models.classes > 1 and models.holds(features, state.x):
+            return self._step_by_class(state, answers, models)
         else:
             return state.x, 0.0
         gradient = flatten(answers.mean("gradient") + float(state.memory["l2"][0]) * state.x)
         return self._step_on(state.remember(bend=np.ones(1)), state.x, support, gradient[support])
+
+    def _step_by_class(
+        self, state: State, answers: Answers, models: Models
+    ) -> tuple[FloatArray, float]:
+        """Of too many entries for Newton's step: by the matrices that led to x, less bent."""
+        features, l2 = _places(state, "features"), float(state.memory["l2"][0])
+        gradient = models.on_union(answers.mean("gradient") + l2 * state.x, features)
+        bend = max(_LEAST_BEND, _LONGER * float(state.memory["bend"][0]))
+        known = _known(state.remember(best_gradient=gradient), bend)
+        return models.lowest_on_support(known._replace(x=state.x))
 
     def _stepped_on(self, state: State) -> Int64Array:
         """Entries of x for which `Slopes` asks for the Hessian."""

@@ -112,6 +112,10 @@ class Models(ABC):
         """About the root of the diagonal, for the requests."""
         return powers_of_two(diagonal)
 
+    def holds(self, union: Int64Array, x: FloatArray) -> bool:
+        """Whether a union has all that x uses."""
+        return bool(np.isin(self._places(x), union, assume_unique=True).all()) and union.size > 0
+
     @abstractmethod
     def on_union(self, matrix: FloatArray, union: Int64Array) -> FloatArray:
         """Entries of coefficients on the union, in the order of the sites' answers."""
