@@ -31,7 +31,6 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.compute.clients import by_class
 from fedsparse.engines.lens import Lens
-from fedsparse.problem.slopes import row_derivatives
 from fedsparse.requests import (
     Curvature,
     Evaluate,
@@ -166,9 +165,9 @@ def _weights_at(
         own = clients.data.features[clients.data.pointer[client] + rows]
         scores, targets = np.asarray(own @ x).reshape(rows.size, -1), targets[rows]
     with np.errstate(all="ignore"):  # runs may diverge; who asked looks for that
-        losses, slopes, curvatures = row_derivatives(clients.loss.code, scores, targets)
-    weights = np.column_stack([losses, curvatures])
-    against = np.column_stack([losses, np.abs(slopes)])
+        found = clients.loss.at_scores(scores if x.ndim > 1 else scores[:, 0], targets)
+    weights = np.column_stack([found.losses, found.curvatures])
+    against = np.column_stack([found.losses, np.abs(found.slopes)])
     return np.stack([weights.T, against.T], axis=-1)
 
 
