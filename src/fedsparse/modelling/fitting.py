@@ -24,6 +24,8 @@ from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
 from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
 from fedsparse.requests import ColumnSquares, ColumnSums
+from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables.cells import Task
 
 OnModel = Callable[[str], None]
 """Called with what has just been fitted, once for each model."""
@@ -174,8 +176,33 @@ class FitOptions:
         return self.algorithm is None or isinstance(self.algorithm, FedSplice)
 
 
-def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss:
-    """The loss for a number of classes (None: regression), with a weight of its ℓ2 term.
+def loss_of(encoding: Encoding | NumberedEncoding) -> Loss:
+    """The loss for what an encoding has learnt, its automatic ℓ2 weight that of one row.
+
+    Examples
+    --------
+    >>> loss_of(NumberedEncoding(first=1, width=9, task="regression"))
+    SquaredError(l2=0.01)
+    """
+    classes = None if encoding.classes is None else len(encoding.classes)
+    return loss_for(classes, 1.0, task=encoding.task)
+
+
+def loss_for(
+    classes: int | None, rows: float, l2: float | str = "auto", *, task: Task = "auto"
+) -> Loss:
+    """The loss for a task, with a weight of its ℓ2 term.
+
+    Parameters
+    ----------
+    classes
+        How many; None: there are none.
+    rows
+        What they weigh together.
+    l2
+        A number, or ``"auto"``.
+    task
+        Which loss it is where there are no classes: of counts, of survival, else of numbers.
 
     ``"auto"`` is 8 / rows for classes: coefficients of standardized features are then expected
     within about ± ⅓, and stay finite where few features separate the classes (of several such
@@ -187,12 +214,16 @@ def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss
     >>> loss_for(2, 100.0), loss_for(None, 100.0, l2=0.5)
     (Logistic(l2=0.08), SquaredError(l2=0.5))
     """
-    precision = 0.01 if classes is None else 8.0
+    precision = 0.01 if classes is None and task not in ("counts", "survival") else 8.0
     if isinstance(l2, str) and l2 != "auto":
         raise OptionError(f'l2 must be a number ≥ 0 or "auto", not {l2!r}')
     if not isinstance(l2, str):
         check_not_negative("l2", l2)
     weight = precision / rows if isinstance(l2, str) else float(l2)
+    if task == "counts":
+        return Poisson(l2=weight)
+    if task == "survival":
+        return Cox(l2=weight)
     if classes is None:
         return SquaredError(l2=weight)
     return Logistic(l2=weight) if classes == 2 else Softmax(l2=weight)
