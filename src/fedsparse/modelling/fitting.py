@@ -159,7 +159,12 @@ class FitOptions:
     @property
     def is_regression(self) -> bool:
         """Whether targets are numbers."""
-        return isinstance(self.loss, SquaredError)
+        return self.loss.outcome == "numbers"
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether targets are classes."""
+        return self.loss.outcome == "classes"
 
     @property
     def fewest(self) -> int:
@@ -168,7 +173,7 @@ class FitOptions:
 
     def how_to_part(self, folds: int) -> "Parting":
         """How every site's rows are cut into folds."""
-        return {"of": folds, "seed": self.seed, "by_class": not self.is_regression}
+        return {"of": folds, "seed": self.seed, "by_class": self.has_classes}
 
     @property
     def splices(self) -> bool:
@@ -513,7 +518,7 @@ def candidates_for(sparsity: int, rows: float, options: FitOptions) -> int | Non
 
 def _constraint(options: FitOptions) -> type[TopK | TopKPerClass | TopKRows]:
     """What τ counts: entries of a vector, features of all classes, or of each."""
-    if not isinstance(options.loss, Softmax):
+    if not options.loss.is_by_class:
         return TopK
     by_class = isinstance(getattr(options.algorithm, "sparsity", None), TopKPerClass)
     return TopKPerClass if by_class else TopKRows

@@ -31,7 +31,6 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.compute.clients import by_class
 from fedsparse.engines.lens import Lens
-from fedsparse.problem.losses import SquaredError
 from fedsparse.problem.slopes import row_derivatives
 from fedsparse.requests import (
     Curvature,
@@ -116,7 +115,7 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
     Arrays of shape (1 + classes, rows, 2). Nothing for requests that look at no x, and for the
     squared loss.
     """
-    if isinstance(clients.loss, SquaredError):
+    if clients.loss.is_quadratic:
         return
     match request:
         case LocalSteps():

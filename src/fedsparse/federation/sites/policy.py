@@ -12,7 +12,6 @@ from fedsparse.errors import OptionError
 from fedsparse.federation.sites.questions import MOST_CHANGES
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.modelling.specification import Count
-from fedsparse.problem.losses import SquaredError
 from fedsparse.problem.rows import PartOfRows
 from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request, Slopes
 from fedsparse.requests.wire.request_bytes import REQUESTS
@@ -238,7 +237,7 @@ class Policy(BaseModel):
             return f"it cuts rows into two or more parts, at most {_MOST_PARTINGS} times"
         if len(lens.rows.cuts) > _MOST_CUTS:
             return f"it cuts rows at most {_MOST_CUTS} times; ask for less"
-        if not isinstance(lens.loss, SquaredError) and lens.loss.l2 < self.smallest_l2:
+        if not lens.loss.is_quadratic and lens.loss.l2 < self.smallest_l2:
             return (
                 f"its policy wants an ℓ2 weight of at least {self.smallest_l2:g} for classes and "
                 f"not {lens.loss.l2:g}; leave --l2 out, or raise it"
