@@ -211,7 +211,9 @@ def _regression_findings(counts: Counter[str] | None, constant: str | None) -> l
 
 def _count_findings(of_labels: Sequence[str], constant: str | None) -> list[Finding]:
     if of_labels:
-        return [error(f"the target holds labels at {joined(of_labels[:5])}, and counts are numbers")]
+        return [
+            error(f"the target holds labels at {joined(of_labels[:5])}, and counts are numbers")
+        ]
     if constant is not None:
         return [note(f"{constant}: rates vary with the exposure alone, if there is one")]
     return []

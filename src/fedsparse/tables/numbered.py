@@ -75,6 +75,16 @@ class NumberedEncoding(BaseModel):
         return "target"
 
     @property
+    def event(self) -> None:
+        """Such files have no second column of an outcome."""
+        return None
+
+    @property
+    def exposure(self) -> None:
+        """Nor of an exposure."""
+        return None
+
+    @property
     def impute(self) -> None:
         """What is not stored is 0, and nothing is missing."""
         return None
