@@ -77,9 +77,9 @@ def _replied(message: Message, context: Context, site: Site) -> Message:
 def _site_of(context: Context, name: str, path: Path, ledger: Ledger) -> Site:
     """The site that a node's configuration describes.
 
-    It holds ``data``, ``target`` (or ``time`` and ``event``), ``exposure``, ``name``, ``policy``, ``ledger``, ``accept-table``, and ``drop``
-    and ``category``, lists in JSON. In Flower's simulation ``data`` comes with the run and is a
-    folder; each partition takes a file.
+    It holds ``data``, ``target`` (or ``time`` and ``event``), ``exposure``, ``name``, ``policy``,
+    ``ledger``, ``accept-table``, and ``drop`` and ``category``, lists in JSON. In Flower's
+    simulation ``data`` comes with the run and is a folder; each partition takes a file.
     """
     own = context.node_config
     target = str(own.get("target", context.run_config.get("target", "")))

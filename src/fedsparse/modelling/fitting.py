@@ -224,10 +224,10 @@ def loss_for(
 
     Notes
     -----
-    ``"auto"`` is 8 / rows for classes, counts and survival: coefficients of standardized features are then expected
-    within about ± ⅓, and stay finite where few features separate the classes (of several such
-    rules, the one that did well on all three sets of ``benchmarks/genes.py``). For regression it is
-    0.01 / rows, which only decides where rows leave several models equally good.
+    ``"auto"`` is 8 / rows for classes, counts and survival: coefficients of standardized features
+    are then expected within about ± ⅓, and stay finite where few features separate the classes (of
+    several such rules, the one that did well on all three sets of ``benchmarks/genes.py``). For
+    regression it is 0.01 / rows, which only decides where rows leave several models equally good.
 
     Examples
     --------
@@ -339,7 +339,8 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     """Have all clients fill and scale their features in the same way, by sums over their rows.
 
     Columns that do not vary become 0. Features are centred if they are dense and there is an
-    intercept, or of survival, where none is needed; with one, the targets of a regression are, too. Missing values become the mean.
+    intercept, or of survival, where none is needed; with one, the targets of a regression are, too.
+    Missing values become the mean.
 
     Parameters
     ----------

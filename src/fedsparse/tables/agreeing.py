@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
 from fedsparse.checks import check_count
 from fedsparse.tables.cells import LearntTask, Task, check_task
 from fedsparse.tables.counting import Counts, counted_columns

@@ -209,11 +209,10 @@ class _Bounds:
                 case SmoothnessAbove():
                     return self._of_thresholds()
                 case JudgeCounts() | JudgeCountsAlone():
-                    own = (count * self.means[name] for name in ("counts", "sums"))
-                    return objection_to_judged_counts(*own, self.rounding)
+                    return objection_to_judged_counts(*self._judged(count), self.rounding)
                 case JudgeSurvival() | JudgeSurvivalAlone():
-                    own = (count * self.means[name] for name in ("counts", "sums"))
-                    return objection_to_judged_survival(*own, rows, self.rounding)
+                    told = self._judged(count)
+                    return objection_to_judged_survival(*told, rows, self.rounding)
                 case Judge() | JudgeAlone():
                     return self._of_judged(rows, count)
                 case Evaluate(x, is_penalized):
@@ -277,6 +276,10 @@ class _Bounds:
         if not -self.rounding <= told <= 1.0 + self.rounding:
             return f"{told:g} is told where it is 0 or 1"
         return None
+
+    def _judged(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """What so many sites counted and added up of rows that were judged."""
+        return count * self.means["counts"], count * self.means["sums"]
 
     def _of_judged(self, rows: float | None, count: int) -> str | None:
         """Counts are whole, and pairs of rows are no more than there can be."""

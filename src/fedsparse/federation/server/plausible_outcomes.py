@@ -5,9 +5,7 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 
 
-def objection_to_judged_counts(
-    counts: FloatArray, sums: FloatArray, rounding: float
-) -> str | None:
+def objection_to_judged_counts(counts: FloatArray, sums: FloatArray, rounding: float) -> str | None:
     """Why sums of `judged_counts` cannot be those of rows; None if they can.
 
     Parameters

@@ -182,8 +182,9 @@ def _on_own_rows(model: Model, table: SiteTable) -> list[Part]:
         Paragraph(_verdict(own, none, targets.size)),
         Table(pl.DataFrame(rows, schema=names, orient="row"), is_prose=True),
         Paragraph(
-            f"“No features at all” always predicts {_GUESSES[model.task]} of your rows. The model has learnt from these rows, among others, so the figures "
-            "flatter it; the server's report tells how it does on rows it has not seen.",
+            f"“No features at all” always predicts {_GUESSES[model.task]} of your rows. The "
+            "model has learnt from these rows, among others, so the figures flatter it; the "
+            "server's report tells how it does on rows it has not seen.",
             is_hint=True,
         ),
     ]
