@@ -20,6 +20,10 @@ from fedsparse.compute.stacks import Stack, flatten, squared_norm
 from fedsparse.engines.conversation import Conversation
 from fedsparse.engines.engine import Ask
 from fedsparse.errors import FederationError
+from fedsparse.federation.server.plausible_outcomes import (
+    objection_to_judged_counts,
+    objection_to_judged_survival,
+)
 from fedsparse.federation.server.told_matrices import (
     ToldMatrix,
     matrices_told,
@@ -27,7 +31,7 @@ from fedsparse.federation.server.told_matrices import (
     shifts_of_one,
     shifts_of_sums,
 )
-from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.problem.losses import Loss
 from fedsparse.requests import (
     Answers,
@@ -37,6 +41,8 @@ from fedsparse.requests import (
     Evaluate,
     Fields,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
     NoBetterThanNull,
     Request,
@@ -202,6 +208,11 @@ class _Bounds:
                     return self._of_share("no_better")
                 case SmoothnessAbove():
                     return self._of_thresholds()
+                case JudgeCounts() | JudgeCountsAlone():
+                    return objection_to_judged_counts(*self._judged(count), self.rounding)
+                case JudgeSurvival() | JudgeSurvivalAlone():
+                    told = self._judged(count)
+                    return objection_to_judged_survival(*told, rows, self.rounding)
                 case Judge() | JudgeAlone():
                     return self._of_judged(rows, count)
                 case Evaluate(x, is_penalized):
@@ -231,7 +242,7 @@ class _Bounds:
         most, slack = LARGEST * rows, 1.0 + 1e-9
         bounds = {
             "squares": (0.0, (2.0 * LARGEST) ** 2 * rows),
-            "rows": (rows / slack, slack * rows),  # over a network all rows weigh the same
+            "rows": (rows / slack, slack * rows),  # else all rows weigh the same
             "target": (-most, most),
             "total": (-most, most),
             "known": (0.0, slack * rows),
@@ -239,6 +250,8 @@ class _Bounds:
         }
         if "total" in own:
             bounds["stored"] = (0.0, slack * float(own["rows"][0]) * own["total"].size)
+        if self.loss.outcome == "counts":  # what rows weigh is their exposure
+            bounds |= dict.fromkeys(("rows", "target", "stored"), (0.0, most))
         for name, numbers in own.items():
             least, largest = bounds[name]
             if bool(((numbers < least) | (numbers > largest)).any()):
@@ -263,6 +276,10 @@ class _Bounds:
         if not -self.rounding <= told <= 1.0 + self.rounding:
             return f"{told:g} is told where it is 0 or 1"
         return None
+
+    def _judged(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """What so many sites counted and added up of rows that were judged."""
+        return count * self.means["counts"], count * self.means["sums"]
 
     def _of_judged(self, rows: float | None, count: int) -> str | None:
         """Counts are whole, and pairs of rows are no more than there can be."""

@@ -36,6 +36,8 @@ from fedsparse.requests import (
     Evaluate,
     Gradient,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
     NoBetterThanNull,
     Request,
@@ -122,6 +124,8 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
         case (
             Evaluate(x)
             | Judge(x)
+            | JudgeCounts(x)
+            | JudgeSurvival(x)
             | NoBetterThanNull(x)
             | Gradient(x)
             | ShiftedLasso(x)
