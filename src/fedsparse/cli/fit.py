@@ -1,6 +1,7 @@
 """``fedsparse fit``: a table in, a model that a person can read and a report out."""
 
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
+from fedsparse.modelling.model import RATIOS
 from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
@@ -108,9 +110,22 @@ def _print_loaded(loaded: "Loaded") -> None:
     )
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
-    what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
-    say(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
+    rows = f"{loaded.targets.size:,} rows at {where}"
+    say(f"{rows}; columns: {kinds}; {_outcome_of(loaded)}.")
     _print_notes(loaded.notes)
+
+
+def _outcome_of(loaded: "Loaded") -> str:
+    """What there is to predict, in words."""
+    if loaded.classes is not None:
+        return f"the target has classes {', '.join(loaded.classes)}"
+    if loaded.task == "survival":
+        return f"{int((loaded.targets > 0).sum()):,} of them with an event"
+    if loaded.task == "counts":
+        weights = loaded.row_weights
+        total = loaded.targets.sum() if weights is None else loaded.targets @ weights
+        return f"{float(total):,.0f} counted in all"
+    return "the target has numbers"
 
 
 def _print_notes(notes: Sequence[str]) -> None:
@@ -126,14 +141,22 @@ def print_fit(summary: "FitSummary") -> None:
         _print_features(summary)
     else:
         say(told)
-    intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
-    say(f"Intercept: {intercepts}.")
+    if (told := _intercept(summary.model)) is not None:
+        say(told)
     say("")
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
         _print_selection(summary.selection)
     _print_influence(summary)
+
+
+def _intercept(model: "Model") -> str | None:
+    """Where predictions begin; of survival they have no such place."""
+    if model.task == "survival":
+        return None
+    intercepts = ", ".join(shown(value) for value in model.intercepts)
+    return f"Intercept: {intercepts}."
 
 
 def _print_selection(chosen: "Selection") -> None:
@@ -169,11 +192,18 @@ def _print_features(summary: "FitSummary") -> None:
         frequencies = {each.feature: each.frequency for each in summary.stability.features}
     is_one = model.task != "multiclass"
     has_scales = summary.settings.get("standardized") != "no" or not is_one
+    ratio = RATIOS.get(model.task)
     rows = [
         [
             feature.name,
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
+            *([shown(exp(feature.coefficients[0]))] if ratio else []),
+            *(
+                [shown(exp(feature.coefficients[0] * feature.scale))]
+                if ratio and has_scales
+                else []
+            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
@@ -183,6 +213,8 @@ def _print_features(summary: "FitSummary") -> None:
         "feature",
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
+        *([ratio] if ratio else []),
+        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
     count = len(model.features)
@@ -194,7 +226,9 @@ def _print_features(summary: "FitSummary") -> None:
 def _outcome(model: "Model") -> str:
     if model.task == "binary" and model.classes is not None:
         return f"{model.target} = {model.classes[1]}"
-    return model.target
+    if model.task == "survival":
+        return f"{model.event} by {model.target}"
+    return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
 
 
 def _smallness(feature: "Feature") -> float:

@@ -28,7 +28,9 @@ from fedsparse.modelling.judging import evaluate_held_out
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import select_stably, sites_left_out
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
+from fedsparse.tables.cells import Task
 from fedsparse.tables.sentences import counted
 
 OnProgress = Callable[[str, int, int], None]
@@ -39,6 +41,9 @@ _Other = TypeVar("_Other")
 
 FOLDS = 5
 """Parts of every site's rows, each held out in turn to judge on."""
+
+_TASKS: dict[Outcome, Task] = {"counts": "counts", "survival": "survival"}
+"""What is learnt where it is neither numbers nor classes."""
 
 _LARGE = 3e8
 """Work above which everything takes more than some seconds; see `_work`."""
@@ -116,7 +121,8 @@ def analysing(
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
-    options = FitOptions.of(asked, None if labels is None else len(labels), keep)
+    task = _TASKS.get(engine.lens.loss.outcome, "auto")
+    options = FitOptions.of(asked, None if labels is None else len(labels), keep, task)
     work = _Work(engine, asked, options, names, labels, on_progress)
     found, exchanges = yield from exchanges_of(work.all())
     return replace(found, exchanges=exchanges)
@@ -146,8 +152,8 @@ class _Work:
         prepared = yield from prepare(self._engine, self._options)
         if prepared.rows == 0:
             raise DataError(NO_ROWS)
-        if not prepared.is_learnable:
-            raise DataError("all rows have the same label; a model needs rows of two classes")
+        if prepared.why_not_learnable is not None:
+            raise DataError(prepared.why_not_learnable)
         plan = _plan(self._asked, self._engine, prepared, self._models_to_choose(prepared))
         self._total = self._models_to_fit(prepared, plan)
         (model, evaluation) = yield from _both(
@@ -339,10 +345,12 @@ def _work(engine: Engine, prepared: Prepared) -> float:
 
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:
     """Classes so rare that some folds may have none of their rows to learn from."""
+    if labels is None:
+        return []
     return [
         f'Class "{label}" has {counted(count, "row")} at all sites together: some folds may have '
         "none to learn from, and how well it is told from others is hardly known."
-        for label, count in zip(labels or (), prepared.labels or (), strict=True)
+        for label, count in zip(labels, prepared.labels or (), strict=True)
         if count < FOLDS
     ]
 

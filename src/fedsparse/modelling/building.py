@@ -64,8 +64,10 @@ def build_model(
     used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
     columns = {origins[place][0] for place in used}
     return Model(
-        task=_task(encoding.classes),
+        task=_task(encoding),
         target=encoding.target,
+        event=encoding.event,
+        exposure=encoding.exposure,
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(
@@ -197,10 +199,12 @@ def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     )
 
 
-def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
-    if classes is None:
-        return "regression"
-    return "binary" if len(classes) == 2 else "multiclass"
+def _task(
+    encoding: Encoding | NumberedEncoding,
+) -> Literal["regression", "binary", "multiclass", "counts", "survival"]:
+    if encoding.task != "classification":
+        return encoding.task
+    return "binary" if len(encoding.classes or ()) == 2 else "multiclass"
 
 
 def _origins(columns: Sequence[EncodedColumn]) -> list[tuple[str, str | None]]:

@@ -17,9 +17,14 @@ from fedsparse.errors import DataError
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
+from fedsparse.tables.inputs import Roles
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+RATIOS = {"counts": "rate ratio", "survival": "hazard ratio"}
+"""What exp(coefficient) is called, by task, where it is the usual way to tell an effect."""
 
 
 class Feature(StoredPart):
@@ -52,8 +57,13 @@ class Model(Stored):
     """
 
     format: Literal["fedsparse-model"] = "fedsparse-model"
-    task: Literal["regression", "binary", "multiclass"]
+    task: Literal["regression", "binary", "multiclass", "counts", "survival"]
     target: str
+    """Of survival the time."""
+    event: str | None = None
+    """Of survival: the column that says whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
     classes: tuple[str, ...] | None = None
     """Labels, as text; with two, the coefficients speak for the second."""
     intercepts: tuple[float, ...]
@@ -66,6 +76,11 @@ class Model(Stored):
     files: tuple[str, ...] = ()
     """SHA-256 of the files that held them."""
     versions: dict[str, str]
+
+    @property
+    def outcome(self) -> Roles:
+        """The columns of what is predicted."""
+        return Roles(target=self.target, event=self.event, exposure=self.exposure)
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
@@ -119,6 +134,11 @@ class Model(Stored):
         import polars as pl
 
         scores = self.scores(features)
+        if self.task == "counts":
+            unit = "" if self.exposure is None else f" per {self.exposure}"
+            return pl.DataFrame({f"predicted {self.target}{unit}": np.exp(scores[:, 0])})
+        if self.task == "survival":
+            return pl.DataFrame({"relative hazard": np.exp(scores[:, 0])})
         if self.classes is None:
             return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
         if self.task == "binary":

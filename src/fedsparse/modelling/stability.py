@@ -65,7 +65,7 @@ def select_stably(
         raise OptionError(f"threshold must be above 0.5 and at most 1, not {threshold!r}")
     rows, left_out = engine.lens.rows, sites_left_out(engine)
     halves = [
-        rows.part(half, of=2, seed=options.seed + pair, by_class=not options.is_regression)
+        rows.part(half, of=2, seed=options.seed + pair, by_class=options.has_classes)
         for pair in range(pairs)
         for half in (0, 1)
     ]
