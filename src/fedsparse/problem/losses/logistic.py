@@ -20,6 +20,7 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     outcome: ClassVar[Outcome] = "classes"
     measure: ClassVar[str] = "log-loss"
+    ratio: ClassVar[str] = "odds ratio"
     code: ClassVar[int] = slopes.LOGISTIC
     curvature: ClassVar[float] = 0.25
 

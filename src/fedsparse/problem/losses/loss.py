@@ -44,6 +44,13 @@ class Loss(ABC):
     is_by_class: ClassVar[bool] = False
     """Whether a row has a score for every class, so that coefficients are a matrix."""
 
+    ratio: ClassVar[str | None] = None
+    """What e to the power of a coefficient is called; None: nothing."""
+
+    dispersion: ClassVar[float | None] = None
+    """What the mean loss is multiplied by for what the inverse second derivatives are multiplied
+    by, for covariances of estimates. None: by 1, because the loss is a log-likelihood as it is."""
+
     def __post_init__(self) -> None:
         check_not_negative("l2", self.l2)
 

@@ -19,6 +19,7 @@ class SquaredError(Loss):
     measure: ClassVar[str] = "squared error"
     code: ClassVar[int] = slopes.SQUARED
     is_quadratic: ClassVar[bool] = True
+    dispersion: ClassVar[float] = 2.0
     curvature: ClassVar[float] = 2.0
 
     def encode(self, data: FederatedData) -> EncodedTargets:
