@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsparse.cli.certainty import print_certainty
 from fedsparse.cli.options import (
     Json,
     SiteColumn,
@@ -129,6 +130,7 @@ def print_fit(summary: "FitSummary") -> None:
     intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
     say(f"Intercept: {intercepts}.")
     say("")
+    print_certainty(summary.model, _largest(summary.model))
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
@@ -176,7 +178,7 @@ def _print_features(summary: "FitSummary") -> None:
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
-        for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
+        for feature in _largest(model)
     ]
     labels = [""] if is_one else [f" {label}" for label in model.classes or ()]
     headings = [
@@ -195,6 +197,10 @@ def _outcome(model: "Model") -> str:
     if model.task == "binary" and model.classes is not None:
         return f"{model.target} = {model.classes[1]}"
     return model.target
+
+
+def _largest(model: "Model") -> list["Feature"]:
+    return sorted(model.features, key=_smallness)[:_MOST_SHOWN]
 
 
 def _smallness(feature: "Feature") -> float:
