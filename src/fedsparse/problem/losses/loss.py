@@ -66,6 +66,10 @@ class Loss:
     has_intercept: ClassVar[bool] = True
     """Whether adding a number to all scores changes anything."""
 
+    dispersion: ClassVar[float | None] = None
+    """What the mean loss is multiplied by for what the inverse second derivatives are multiplied
+    by, for covariances of estimates. None: by 1, because the loss is a log-likelihood as it is."""
+
     def __post_init__(self) -> None:
         check_not_negative("l2", self.l2)
 
