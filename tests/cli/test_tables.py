@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,22 +10,7 @@ import polars as pl
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from fedsparse.cli import main
 from tests.cli.commands import COMMAND, assert_one_line, fedsparse
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Call the command in this process; gives exit code, output and messages."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fedsparse", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return call
 
 
 def patients(rows=80, seed=0):

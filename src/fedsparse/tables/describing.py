@@ -288,7 +288,7 @@ def describe_checked(
     """
     present = frozenset(frame.columns)
     target = None
-    if roles.target is not None and roles.target in present:
+    if roles.target is not None and roles.target in present.difference(roles.drop):
         target = describe_target(frame.get_column(roles.target), task)
     return SiteDescription(
         site=site,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError, OptionError
+from fedsparse.files import check_ends
 from fedsparse.tables.compression import decompressed
 from fedsparse.tables.delimited import read_text, typed
 from fedsparse.tables.sentences import Finding, error, listed, nearest
@@ -209,6 +210,7 @@ def check_exists(file: Path) -> None:
     """
     if file.is_dir():
         raise DataError(f"{file} is a folder; name the files in it")
+    check_ends(file)
     if file.exists():
         return
     folder = file.parent
