@@ -378,6 +378,64 @@ def test_a_missing_table_is_named(command, tmp_path):
     assert_one_line(err, "nowhere.csv")
 
 
+PER_CLASS = """
+import fedsparse as fs
+
+
+class Own(fs.FedSplice):
+    def __post_init__(self):
+        own = self.sparsity
+        if isinstance(own, (fs.TopK, fs.TopKRows)):
+            own = fs.TopKPerClass(own.sparsity, keep=own.keep)
+        object.__setattr__(self, "sparsity", own)
+        super().__post_init__()
+"""
+
+
+def test_how_many_features_a_class_has_is_told_where_classes_do_not_share_them(command, tmp_path):
+    frame = patients(rows=120)
+    thirds = np.digitize(frame["days"], np.quantile(frame["days"], [1 / 3, 2 / 3]))
+    frame = frame.with_columns(pl.Series("stay", np.array(["short", "middle", "long"])[thirds]))
+    frame.drop("relapse", "days").write_csv(tmp_path / "three.csv")
+    (tmp_path / "own.py").write_text(PER_CLASS)
+    roles = ("--target", "stay", "--site", "hospital", "--stability", 0, "--held-out", "none")
+    code, out, _ = command(
+        "fit", tmp_path / "three.csv", *roles, "--method", f"{tmp_path}/own.py:Own", "--out",
+        tmp_path / "out",
+    )  # fmt: skip
+    model = json.loads((tmp_path / "out" / "model.json").read_text())
+    used = np.array([feature["coefficients"] for feature in model["features"]]) != 0
+    assert code == 0
+    assert 0 < used.sum(axis=0).max() < len(used)
+    assert f"features predict stay, at most {used.sum(axis=0).max()} of each class" in out
+    assert "of each class were chosen by log-loss per held-out row" in out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"at most {used.sum(axis=0).max()} of each class" in page
+
+
+def test_why_so_many_features_and_what_rounds_are(command, tmp_path):
+    random = np.random.default_rng(3)
+    X = random.standard_normal((100, 20))
+    noisy = X[:, 0] + 0.3 * X[:, 1] + 0.15 * X[:, 2] + random.standard_normal(100)
+    columns = {f"marker_{place}": X[:, place] for place in range(20)}
+    pl.DataFrame({**columns, "days": noisy}).write_csv(tmp_path / "days.csv")
+    options = ("--stability", 0, "--held-out", "none", "--out", tmp_path / "out")
+    code, out, _ = command("fit", tmp_path / "days.csv", "--target", "days", *options)
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    chosen = fit["selection"]
+    assert code == 0
+    assert chosen["chosen"] < chosen["best"]
+    assert (
+        f"chosen by squared error per held-out row: {chosen['best']} have the lowest, and "
+        f"{chosen['chosen']} are the fewest within one standard error of it."
+    ) in out
+    assert (
+        f"Rounds: {fit['history'][-1]['round']} for the model, {chosen['rounds']} to choose the "
+        f"number of features, {fit['exchanges']} for everything together; in a round every site "
+        "answers once."
+    ) in out
+
+
 class TestWrongModels:
     @pytest.mark.parametrize(
         ("change", "part"),
