@@ -149,7 +149,8 @@ def print_fit(summary: "FitSummary") -> None:
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
-        _print_selection(summary.selection)
+        _print_selection(summary.selection, per_class=summary.model.most_of_a_class is not None)
+    _print_rounds(summary)
     _print_influence(summary)
 
 
@@ -161,14 +162,39 @@ def _intercept(model: "Model") -> str | None:
     return f"Intercept: {intercepts}."
 
 
-def _print_selection(chosen: "Selection") -> None:
-    """How many features were chosen, and what that took."""
+def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
+    """How many features were chosen, and why so many."""
+    say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+
+
+def _number_chosen(chosen: "Selection", per_class: bool) -> str:
     few = {0: "No feature was", 1: "1 feature was"}
-    best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
-    say(
-        f"{few.get(chosen.chosen, f'{chosen.chosen} features were')} chosen by {chosen.measure}"
-        f"{best}, in {chosen.rounds} rounds."
+    count = few.get(chosen.chosen, f"{chosen.chosen} features")
+    if per_class and chosen.chosen > 0:
+        return f"{count.removesuffix(' was')} of each class were"
+    return count if chosen.chosen < 2 else f"{count} were"
+
+
+def _why(chosen: "Selection") -> str:
+    """What others have to do with it, if the choice is not simply the best."""
+    if chosen.chosen == chosen.best:
+        return ""
+    return (
+        f": {chosen.best} have the lowest, and {chosen.chosen} are the fewest within one standard "
+        "error of it"
     )
+
+
+def _print_rounds(summary: "FitSummary") -> None:
+    """What everything took."""
+    if not summary.history:
+        return
+    rounds = f"Rounds: {summary.history[-1].round:,} for the model"
+    if summary.selection is not None:
+        rounds += f", {summary.selection.rounds:,} to choose the number of features"
+    if summary.exchanges:
+        rounds += f", {summary.exchanges:,} for everything together"
+    say(f"{rounds}; in a round every site answers once.")
     say("")
 
 
@@ -220,7 +246,9 @@ def _print_features(summary: "FitSummary") -> None:
         *(["found again"] if frequencies else []),
     ]
     count = len(model.features)
-    more = f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
+    most = model.most_of_a_class
+    more = f", at most {most} of each class" if most is not None else ""
+    more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
     of = f"{count} of {summary.candidates:,} features predict {_outcome(model)}{more}"
     print_table(of, headings, rows)
 

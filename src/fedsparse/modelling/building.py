@@ -11,6 +11,7 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
+from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
@@ -19,12 +20,12 @@ from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.encoding import EncodedColumn
+from fedsparse.tables.sentences import counted
 from fedsparse.version import __version__
 
-DIVERGED = (
-    "Training diverged, and the model is that of the last round before it did. Leave the step size "
-    "out, so that one is chosen that suits all sites."
-)
+_ADVICE = "Leave the step size out, so that one is chosen that suits all sites."
+
+DIVERGED = f"Training diverged, and the model is that of the last round before it did. {_ADVICE}"
 
 
 def build_model(
@@ -175,7 +176,9 @@ def summarize(
         sure=found.sure,
         ratio=found.options.loss.ratio,
     )
-    diverged = (DIVERGED,) if found.fitted.result.diverged else ()
+    result = found.fitted.result
+    diverged = (DIVERGED,) if result.diverged else ()
+    early = sentence_on_early_end(result, specification.rounds, has_end=found.options.splices)
     return FitSummary(
         title=specification.title or f"What predicts {model.target}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -194,7 +197,26 @@ def summarize(
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,
-        notes=(*provenance.notes, *found.notes, *diverged),
+        notes=(*provenance.notes, *found.notes, *diverged, *filter(None, [early])),
+    )
+
+
+def notes_on_divergences(found: Analysis, fits: int) -> tuple[str, ...]:
+    """What a reader should know if fits beside that of the model diverged.
+
+    Parameters
+    ----------
+    found
+        By all fits.
+    fits
+        How many diverged.
+    """
+    others = fits - int(found.fitted.result.diverged)
+    if others < 1:
+        return ()
+    return (
+        f"{counted(others, 'fit')} to parts of the rows diverged and ended early: what the choice "
+        f"of the number of features, held-out rows and stability say rests on them. {_ADVICE}",
     )
 
 

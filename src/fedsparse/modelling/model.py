@@ -87,6 +87,14 @@ class Model(Stored):
         """The columns of what is predicted."""
         return Roles(target=self.target, event=self.event, exposure=self.exposure)
 
+    @property
+    def most_of_a_class(self) -> int | None:
+        """How many features a class has at most, where classes do not share all; else None."""
+        used = [[value != 0 for value in feature.coefficients] for feature in self.features]
+        if self.task != "multiclass" or all(map(all, used)):
+            return None
+        return max(map(sum, zip(*used, strict=True)))
+
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
 

@@ -37,6 +37,8 @@ def _finding(summary: FitSummary) -> str:
             return f"{none} predicts {target} better than {guess_of(summary.model)}"
         return f"{none} was chosen to predict {target}"
     chosen = f"{count:,} of {counted(summary.candidates, 'feature')}"
+    if (most := summary.model.most_of_a_class) is not None:
+        chosen += f", at most {most} of each class,"
     skill = _skill(summary, target, is_one=count == 1)
     if skill:
         return f"{chosen} {skill} {UNSEEN}"
