@@ -13,9 +13,9 @@ from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
-from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.model import Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
+from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.version import __version__
@@ -33,6 +33,7 @@ def build_model(
     *,
     fingerprint: str,
     files: Sequence[str] = (),
+    held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
 
@@ -46,6 +47,8 @@ def build_model(
         How it was made, in words.
     fingerprint, files
         Digests of what it was learnt from.
+    held_out
+        How good such models are.
 
     Examples
     --------
@@ -88,6 +91,7 @@ def build_model(
         fingerprint=fingerprint,
         files=tuple(files),
         versions=_versions(),
+        held_out=held_out,
     )
 
 
@@ -159,6 +163,7 @@ def summarize(
         settings,
         fingerprint=provenance.fingerprint,
         files=provenance.files,
+        held_out=_held_out(found.evaluation),
     )
     diverged = (DIVERGED,) if found.fitted.result.diverged else ()
     return FitSummary(
@@ -180,6 +185,18 @@ def summarize(
         failure=failure,
         settings=model.settings,
         notes=(*provenance.notes, *found.notes, *diverged),
+    )
+
+
+def _held_out(evaluation: Evaluation | None) -> HeldOut | None:
+    score = None if evaluation is None else evaluation.overall
+    if score is None:
+        return None
+    return HeldOut(
+        rows=score.rows,
+        metrics=score.metrics,
+        intervals=score.intervals,
+        no_better_than_guessing=score.is_guessing,
     )
 
 

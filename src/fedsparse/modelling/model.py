@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
@@ -35,6 +36,16 @@ class Feature(StoredPart):
     mean: float
     scale: float
     """Standardization that the model was learnt with."""
+
+
+class HeldOut(StoredPart):
+    """How good models like this one are on rows that they had not seen."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    """With 95 %; None of too few rows."""
+    no_better_than_guessing: bool
 
 
 class Model(Stored):
@@ -66,6 +77,8 @@ class Model(Stored):
     files: tuple[str, ...] = ()
     """SHA-256 of the files that held them."""
     versions: dict[str, str]
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
