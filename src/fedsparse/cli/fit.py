@@ -16,7 +16,7 @@ from fedsparse.cli.options import (
     WithoutFields,
     offers_settings,
 )
-from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.cli.printing import print_table, say, shown, with_interval
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
@@ -245,12 +245,23 @@ def _print_features(summary: "FitSummary") -> None:
         *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
-    count = len(model.features)
-    most = model.most_of_a_class
+    print_table(_title_of_features(summary), headings, rows)
+
+
+def _title_of_features(summary: "FitSummary") -> str:
+    """That features predict, unless the model may be guessing."""
+    from fedsparse.modelling.no_features import GUESSING
+
+    score = None if summary.evaluation is None else summary.evaluation.overall
+    model = summary.model
+    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
     more = f", at most {most} of each class" if most is not None else ""
     more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
-    of = f"{count} of {summary.candidates:,} features predict {_outcome(model)}{more}"
-    print_table(of, headings, rows)
+    chosen = f"{count} of {summary.candidates:,} features"
+    if score is not None and score.is_guessing:
+        were = "was" if count == 1 else "were"
+        return f"{chosen} {were} chosen for {outcome}: {GUESSING}{more}"
+    return f"{chosen} predict {outcome}{more}"
 
 
 def _outcome(model: "Model") -> str:
@@ -280,9 +291,9 @@ def _print_scores(summary: "FitSummary") -> None:
             (score.site or "all sites") if score.method == "federated" else "",
             ways[score.method],
             str(score.rows),
-            *(shown(score.metrics[name]) for name in names),
+            *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
         ]
         for score in evaluation.scores
     ]
-    title = f"On rows the models had not seen ({evaluation.held_out})"
+    title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)

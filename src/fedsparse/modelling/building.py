@@ -15,9 +15,9 @@ from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
-from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.model import Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
+from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.sentences import counted
@@ -37,6 +37,7 @@ def build_model(
     files: Sequence[str] = (),
     sure: FoundSure | None = None,
     ratio: str | None = None,
+    held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
 
@@ -52,6 +53,8 @@ def build_model(
         Digests of what it was learnt from.
     sure, ratio
         How sure coefficients are, if that was worked out, and what e to their power is called.
+    held_out
+        How good such models are.
 
     Examples
     --------
@@ -102,6 +105,7 @@ def build_model(
         files=tuple(files),
         versions=_versions(),
         how_sure=None if sure is None else sure.how_sure(ratio),
+        held_out=held_out,
     )
 
 
@@ -175,6 +179,7 @@ def summarize(
         files=provenance.files,
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        held_out=_held_out(found.evaluation),
     )
     result = found.fitted.result
     diverged = (DIVERGED,) if result.diverged else ()
@@ -217,6 +222,18 @@ def notes_on_divergences(found: Analysis, fits: int) -> tuple[str, ...]:
     return (
         f"{counted(others, 'fit')} to parts of the rows diverged and ended early: what the choice "
         f"of the number of features, held-out rows and stability say rests on them. {_ADVICE}",
+    )
+
+
+def _held_out(evaluation: Evaluation | None) -> HeldOut | None:
+    score = None if evaluation is None else evaluation.overall
+    if score is None:
+        return None
+    return HeldOut(
+        rows=score.rows,
+        metrics=score.metrics,
+        intervals=score.intervals,
+        no_better_than_guessing=score.is_guessing,
     )
 
 

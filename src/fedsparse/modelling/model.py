@@ -15,6 +15,7 @@ from scipy.special import softmax
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
 from fedsparse.modelling.certainty import Certainty, HowSure
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
@@ -43,6 +44,16 @@ class Feature(StoredPart):
     """Standardization that the model was learnt with."""
     certainty: Certainty | None = None
     """How sure the coefficient is; None if that was not worked out."""
+
+
+class HeldOut(StoredPart):
+    """How good models like this one are on rows that they had not seen."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    """With 95 %; None of too few rows."""
+    no_better_than_guessing: bool
 
 
 class Model(Stored):
@@ -94,6 +105,9 @@ class Model(Stored):
         if self.task != "multiclass" or all(map(all, used)):
             return None
         return max(map(sum, zip(*used, strict=True)))
+
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
