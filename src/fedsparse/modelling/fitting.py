@@ -21,7 +21,7 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.problem.losses import LOSSES, Logistic, Loss, Softmax, SquaredError
+from fedsparse.problem.losses import Cox, Logistic, Loss, Poisson, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
 from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
 from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Request
@@ -134,8 +134,7 @@ class FitOptions:
             algorithm=specification.algorithm(),
             keep=tuple(keep),
             standardize=specification.standardize,
-            # An intercept changes no order of events.
-            intercept=specification.intercept and loss.outcome != "survival",
+            intercept=specification.intercept and loss.has_intercept,
             rounds=specification.rounds,
             seed=specification.seed,
             message_bytes=FedSplice.message_bytes,
@@ -179,9 +178,9 @@ class FitOptions:
     def fewest(self) -> int:
         """Features that a model has at least: those to keep, one if it has no intercept either.
 
-        Of survival a model of nothing has no intercept to learn.
+        Where no intercept changes anything, a model of nothing is one.
         """
-        is_possible = self.intercept or self.loss.outcome == "survival"
+        is_possible = self.intercept or not self.loss.has_intercept
         return max(len(set(self.keep)), 0 if is_possible else 1)
 
     def how_to_part(self, folds: int) -> "Parting":
@@ -241,9 +240,9 @@ def loss_for(
         check_not_negative("l2", l2)
     weight = precision / rows if isinstance(l2, str) else float(l2)
     if task == "counts":
-        return LOSSES["poisson"](l2=weight)
+        return Poisson(l2=weight)
     if task == "survival":
-        return LOSSES["cox"](l2=weight)
+        return Cox(l2=weight)
     if classes is None:
         return SquaredError(l2=weight)
     return Logistic(l2=weight) if classes == 2 else Softmax(l2=weight)
@@ -400,7 +399,7 @@ def _scaling(
         # What rounding makes of a constant column is no variation.
         varies = deviations > 1e-12 * np.abs(means)
         scale = np.where(varies, deviations, np.inf)
-        may_shift = options.intercept or options.loss.outcome == "survival"
+        may_shift = options.intercept or not options.loss.has_intercept
         if may_shift and not engine.is_sparse:
             mean = means
     value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0

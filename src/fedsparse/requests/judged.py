@@ -1,11 +1,10 @@
 """How good a model is on a client's rows, as sums: counts and totals, never a row."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, xlogy
+from scipy.special import log_softmax
 from scipy.stats import rankdata
 
 from fedsparse.arrays import FloatArray, Int64Array
@@ -87,25 +86,9 @@ class NoBetterThanNull(Request):
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``no_better`` of each client."""
         losses = clients.mean_losses(self.x, which)
-        guessing = np.array([_loss_of_guessing(clients, int(place)) for place in which])
-        return {"no_better": (losses >= guessing).astype(np.float64)}  # never so of infinity
-
-
-def _loss_of_guessing(clients: Clients, client: int) -> float:
-    """Mean loss of the best guess that is the same for all rows; infinite if their targets are."""
-    targets, weights = clients.targets_of(client).T
-    outcome = clients.loss.outcome
-    if not np.ptp(targets) or (outcome == "survival" and not (targets > 0).any()):
-        return math.inf
-    mean = float(np.average(targets, weights=weights))
-    if outcome == "numbers":
-        return float(np.average((targets - mean) ** 2, weights=weights))
-    if outcome == "counts":
-        return mean - float(xlogy(mean, mean))
-    if outcome == "survival":
-        return clients.loss.value(np.zeros(targets.size), targets)
-    shares = np.bincount(targets.astype(np.int64), weights=weights) / weights.sum()
-    return float(-np.sum(xlogy(shares, shares)))
+        guess, targets_of = clients.loss.value_of_guessing, clients.targets_of
+        guessing = np.array([guess(targets_of(int(place))) for place in which])
+        return {"no_better": ((guessing > 0) & (losses >= guessing)).astype(np.float64)}
 
 
 def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict[str, FloatArray]:

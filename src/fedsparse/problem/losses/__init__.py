@@ -4,18 +4,24 @@ A class names a loss, checks targets and knows its constants. The compiled form 
 one is in `fedsparse.problem.slopes`.
 """
 
+from fedsparse.problem.losses.cox import Cox
 from fedsparse.problem.losses.logistic import Logistic
-from fedsparse.problem.losses.loss import EncodedTargets, Loss, Outcome
+from fedsparse.problem.losses.loss import AtScores, EncodedTargets, Link, Loss, Outcome
 from fedsparse.problem.losses.named import LOSSES, as_loss, coefficient_shape
+from fedsparse.problem.losses.poisson import Poisson
 from fedsparse.problem.losses.softmax import Softmax
 from fedsparse.problem.losses.squared import SquaredError
 
 __all__ = [
     "LOSSES",
+    "AtScores",
+    "Cox",
     "EncodedTargets",
+    "Link",
     "Logistic",
     "Loss",
     "Outcome",
+    "Poisson",
     "Softmax",
     "SquaredError",
     "as_loss",

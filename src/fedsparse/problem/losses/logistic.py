@@ -6,9 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsparse.arrays import FloatArray
 from fedsparse.problem import slopes
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses.loss import EncodedTargets, Loss, Outcome, first_of, misfit
+from fedsparse.problem.losses.loss import (
+    EncodedTargets,
+    Link,
+    Loss,
+    Outcome,
+    entropy_of_shares,
+    first_of,
+    misfit,
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,8 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     outcome: ClassVar[Outcome] = "classes"
     measure: ClassVar[str] = "log-loss"
+    link: ClassVar[Link] = "logit"
+    ratio: ClassVar[str | None] = "odds ratio"
     code: ClassVar[int] = slopes.LOGISTIC
     curvature: ClassVar[float] = 0.25
 
@@ -38,6 +49,10 @@ class Logistic(Loss):
         if row is None:  # −1, 0 and 1 together
             row = int(np.flatnonzero(values == -1.0)[0])
         raise misfit(data, row, "the logistic loss needs labels 0/1 or −1/+1", 'loss="softmax"')
+
+    def value_of_guessing(self, targets: FloatArray) -> float:
+        """The guess are the shares of the classes."""
+        return entropy_of_shares(targets)
 
     def value_at_zero(self, classes: int) -> float:
         """Both classes are equally likely there."""

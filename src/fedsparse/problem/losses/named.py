@@ -2,12 +2,16 @@
 
 from fedsparse.arrays import AnyArray
 from fedsparse.errors import OptionError
+from fedsparse.problem.losses.cox import Cox
 from fedsparse.problem.losses.logistic import Logistic
 from fedsparse.problem.losses.loss import Loss
+from fedsparse.problem.losses.poisson import Poisson
 from fedsparse.problem.losses.softmax import Softmax
 from fedsparse.problem.losses.squared import SquaredError
 
-LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (SquaredError, Logistic, Softmax)}
+LOSSES: dict[str, type[Loss]] = {
+    loss.name: loss for loss in (SquaredError, Logistic, Softmax, Poisson, Cox)
+}
 
 
 def as_loss(loss: str | Loss) -> Loss:

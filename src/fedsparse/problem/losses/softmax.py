@@ -6,10 +6,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
 from fedsparse.problem import slopes
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses.loss import EncodedTargets, Loss, Outcome, first_of, misfit
+from fedsparse.problem.losses.loss import (
+    EncodedTargets,
+    Link,
+    Loss,
+    Outcome,
+    entropy_of_shares,
+    first_of,
+    misfit,
+)
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,8 @@ class Softmax(Loss):
     name: ClassVar[str] = "softmax"
     outcome: ClassVar[Outcome] = "classes"
     measure: ClassVar[str] = "log-loss"
+    link: ClassVar[Link] = "logit"
+    ratio: ClassVar[str | None] = "odds ratio"
     code: ClassVar[int] = slopes.SOFTMAX
     is_by_class: ClassVar[bool] = True
     curvature: ClassVar[float] = 0.5
@@ -38,6 +49,10 @@ class Softmax(Loss):
                 f"all rows have the same label, {classes[0]}; the softmax loss needs two classes"
             )
         return EncodedTargets(codes.astype(np.float64), classes)
+
+    def value_of_guessing(self, targets: FloatArray) -> float:
+        """The guess are the shares of the classes."""
+        return entropy_of_shares(targets)
 
     def value_at_zero(self, classes: int) -> float:
         """All classes are equally likely there."""
