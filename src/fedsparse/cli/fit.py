@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsparse.cli.certainty import print_certainty
 from fedsparse.cli.options import (
     Json,
     SiteColumn,
@@ -144,6 +145,7 @@ def print_fit(summary: "FitSummary") -> None:
     if (told := _intercept(summary.model)) is not None:
         say(told)
     say("")
+    print_certainty(summary.model, _largest(summary.model))
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
@@ -206,7 +208,7 @@ def _print_features(summary: "FitSummary") -> None:
             ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
-        for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
+        for feature in _largest(model)
     ]
     labels = [""] if is_one else [f" {label}" for label in model.classes or ()]
     headings = [
@@ -229,6 +231,10 @@ def _outcome(model: "Model") -> str:
     if model.task == "survival":
         return f"{model.event} by {model.target}"
     return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
+
+
+def _largest(model: "Model") -> list["Feature"]:
+    return sorted(model.features, key=_smallness)[:_MOST_SHOWN]
 
 
 def _smallness(feature: "Feature") -> float:

@@ -13,6 +13,7 @@ from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
+from fedsparse.modelling.found_sure import FoundSure
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
@@ -33,6 +34,8 @@ def build_model(
     *,
     fingerprint: str,
     files: Sequence[str] = (),
+    sure: FoundSure | None = None,
+    ratio: str | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
 
@@ -46,6 +49,8 @@ def build_model(
         How it was made, in words.
     fingerprint, files
         Digests of what it was learnt from.
+    sure, ratio
+        How sure coefficients are, if that was worked out, and what e to their power is called.
 
     Examples
     --------
@@ -78,6 +83,11 @@ def build_model(
                 coefficients=tuple(coefficients[place].tolist()),
                 mean=float(fitted.scaling.mean[place]),
                 scale=float(fitted.scaling.scale[place]),
+                certainty=None
+                if sure is None
+                else sure.certainty(
+                    place, float(fitted.scaling.scale[place]), has_ratio=ratio is not None
+                ),
             )
             for place in used
         ),
@@ -90,6 +100,7 @@ def build_model(
         fingerprint=fingerprint,
         files=tuple(files),
         versions=_versions(),
+        how_sure=None if sure is None else sure.how_sure(ratio),
     )
 
 
@@ -161,6 +172,8 @@ def summarize(
         settings,
         fingerprint=provenance.fingerprint,
         files=provenance.files,
+        sure=found.sure,
+        ratio=found.options.loss.ratio,
     )
     diverged = (DIVERGED,) if found.fitted.result.diverged else ()
     return FitSummary(

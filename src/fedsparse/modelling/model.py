@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.modelling.certainty import Certainty, HowSure
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
@@ -40,6 +41,8 @@ class Feature(StoredPart):
     mean: float
     scale: float
     """Standardization that the model was learnt with."""
+    certainty: Certainty | None = None
+    """How sure the coefficient is; None if that was not worked out."""
 
 
 class Model(Stored):
@@ -76,6 +79,8 @@ class Model(Stored):
     files: tuple[str, ...] = ()
     """SHA-256 of the files that held them."""
     versions: dict[str, str]
+    how_sure: HowSure | None = None
+    """What the features' certainties are about; None if they were not worked out."""
 
     @property
     def outcome(self) -> Roles:

@@ -1,5 +1,6 @@
 """Cox's partial likelihood: times until an event, some of them cut short."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -103,6 +104,8 @@ class Cox(Loss):
         return is_loss, times >= first
 
     def value_of_guessing(self, targets: FloatArray) -> float:
-        """That of scores that are all the same."""
+        """That of scores that are all the same; infinite without an event."""
+        if not np.any(targets[:, 0] > 0):
+            return math.inf
         found = self.at_scores(np.zeros(targets.shape[0]), targets)
         return float(found.losses.mean())

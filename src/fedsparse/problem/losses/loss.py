@@ -69,6 +69,10 @@ class Loss:
     has_intercept: ClassVar[bool] = True
     """Whether adding a number to all scores changes anything."""
 
+    dispersion: ClassVar[float | None] = None
+    """What the mean loss is multiplied by for what the inverse second derivatives are multiplied
+    by, for covariances of estimates. None: by 1, because the loss is a log-likelihood as it is."""
+
     def __post_init__(self) -> None:
         check_not_negative("l2", self.l2)
 
@@ -202,7 +206,7 @@ class Loss:
         return None
 
     def value_of_guessing(self, targets: FloatArray) -> float:
-        """Mean loss of the best guess that is the same for all rows; 0 if their targets are.
+        """Mean loss of the best guess that is the same for all rows; infinite if their targets are.
 
         Parameters
         ----------
@@ -211,7 +215,7 @@ class Loss:
         """
         own, weights = targets.T
         if not np.ptp(own):
-            return 0.0
+            return math.inf
         guess = float(np.average(own, weights=weights))
         score = math.log(guess) if self.link == "log" else guess
         losses = self.at_scores(np.full(own.size, score), targets).losses
@@ -316,7 +320,15 @@ def target_misfit(data: FederatedData, row: int, need: str) -> DataError:
 
 
 def entropy_of_shares(targets: FloatArray) -> float:
-    """Mean log-loss of guessing the shares of classes, whose codes and weights are given."""
+    """Mean log-loss of guessing the shares of classes; infinite if there is but one.
+
+    Parameters
+    ----------
+    targets
+        Code and weight of every row.
+    """
     codes, weights = targets.T
+    if not np.ptp(codes):
+        return math.inf
     shares = np.bincount(codes.astype(np.int64), weights=weights) / weights.sum()
     return float(-np.sum(xlogy(shares, shares)))
