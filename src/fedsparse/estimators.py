@@ -4,11 +4,8 @@ They follow scikit-learn's conventions, so that pipelines, grid searches and met
 All sites are in this process; what the sites tell each other is what they would over a network.
 """
 
-<<<<<<< HEAD
-import warnings
-=======
 import math
->>>>>>> losses
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
