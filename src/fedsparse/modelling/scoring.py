@@ -10,6 +10,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
+from fedsparse.files import PathLike
 from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.model import Model
 from fedsparse.tables.encoding import encode_labels, encode_numbers
@@ -72,7 +73,7 @@ def read_rows(model: Model, path: Path) -> FileRows:
     )
 
 
-def file_digest(path: Path) -> str:
+def file_digest(path: PathLike) -> str:
     """SHA-256 of a file.
 
     Examples
