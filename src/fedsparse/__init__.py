@@ -30,7 +30,7 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Logistic, Softmax, SquaredError
+from fedsparse.problem.losses import Cox, Logistic, Poisson, Softmax, SquaredError
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.sparsity import (
     LowRank,
@@ -70,6 +70,7 @@ __all__ = [
     "CheckpointError",
     "ColumnSquares",
     "ColumnSums",
+    "Cox",
     "Curvature",
     "DataError",
     "DistributedIHT",
@@ -94,6 +95,7 @@ __all__ = [
     "Logistic",
     "LowRank",
     "OptionError",
+    "Poisson",
     "Result",
     "Rows",
     "Slopes",

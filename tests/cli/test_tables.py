@@ -153,6 +153,49 @@ class TestFit:
         assert command(*arguments, "--out", tmp_path / "out", "--overwrite")[0] == 0
 
 
+class TestHowSure:
+    def test_intervals_are_in_the_terminal_the_file_and_the_page(self, fitted):
+        folder, done = fitted
+        assert "Odds ratios per SD, 95% intervals as if the features were chosen" in done.stdout
+        model = json.loads((folder / "out" / "model.json").read_text())
+        assert model["how_sure"]["ratio"] == "odds ratio"
+        assert {"refitted", "shrunk", "after_choosing"} == set(model["features"][0]["certainty"])
+        assert "How sure the coefficients are" in (folder / "out" / "report.html").read_text()
+
+    def test_json_has_them(self, command, table, tmp_path):
+        asked = ("--sparsity", 2, "--stability", 3, "--held-out", "none", "--json")
+        roles = ("--target", "days", "--site", "hospital", "--drop", "relapse")
+        code, out, _ = command("fit", table, *roles, *asked, "--out", tmp_path / "out")
+        assert code == 0
+        (first, _) = json.loads(out)["model"]["features"]
+        own = first["certainty"]["after_choosing"]
+        assert own["ratio"] is None
+        assert own["coefficient"]["low"] < own["coefficient"]["value"]
+
+    def test_they_are_left_out_on_request(self, command, table, tmp_path):
+        asked = ("--sparsity", 2, "--stability", 0, "--held-out", "none", "--intervals", "no")
+        code, out, _ = command("fit", table, *ROLES, *asked, "--out", tmp_path / "out")
+        assert code == 0
+        assert "intervals" not in out
+        code, _, err = command("report", tmp_path / "out", "--forest", tmp_path / "forest.png")
+        assert code == 2
+        assert_one_line(err, "--forest has nothing to draw")
+
+    def test_the_forest_plot_is_written_as_a_picture(self, command, fitted, tmp_path):
+        folder, _ = fitted
+        page, forest = tmp_path / "page.html", tmp_path / "forest.png"
+        code, out, _ = command("report", folder / "out", "--out", page, "--forest", forest)
+        assert code == 0
+        assert f"Forest plot: {forest}" in out
+        assert forest.read_bytes()[1:4] == b"PNG"
+
+    def test_only_png_is_written(self, command, fitted, tmp_path):
+        folder, _ = fitted
+        code, _, err = command("report", folder / "out", "--forest", tmp_path / "forest.jpg")
+        assert code == 2
+        assert_one_line(err, "does not end in .png")
+
+
 class TestLibsvm:
     def test_fit_predict_and_evaluate(self, command, tmp_path):
         random = np.random.default_rng(0)

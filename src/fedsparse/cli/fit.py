@@ -1,11 +1,13 @@
 """``fedsparse fit``: a table in, a model that a person can read and a report out."""
 
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsparse.cli.certainty import print_certainty
 from fedsparse.cli.options import (
     Json,
     SiteColumn,
@@ -14,10 +16,11 @@ from fedsparse.cli.options import (
     WithoutFields,
     offers_settings,
 )
-from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.cli.printing import print_table, say, shown, with_interval
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
+from fedsparse.modelling.model import RATIOS
 from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
@@ -108,9 +111,22 @@ def _print_loaded(loaded: "Loaded") -> None:
     )
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
-    what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
-    say(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
+    rows = f"{loaded.targets.size:,} rows at {where}"
+    say(f"{rows}; columns: {kinds}; {_outcome_of(loaded)}.")
     _print_notes(loaded.notes)
+
+
+def _outcome_of(loaded: "Loaded") -> str:
+    """What there is to predict, in words."""
+    if loaded.classes is not None:
+        return f"the target has classes {', '.join(loaded.classes)}"
+    if loaded.task == "survival":
+        return f"{int((loaded.targets > 0).sum()):,} of them with an event"
+    if loaded.task == "counts":
+        weights = loaded.row_weights
+        total = loaded.targets.sum() if weights is None else loaded.targets @ weights
+        return f"{float(total):,.0f} counted in all"
+    return "the target has numbers"
 
 
 def _print_notes(notes: Sequence[str]) -> None:
@@ -126,15 +142,24 @@ def print_fit(summary: "FitSummary") -> None:
         _print_features(summary)
     else:
         say(told)
-    intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
-    say(f"Intercept: {intercepts}.")
+    if (told := _intercept(summary.model)) is not None:
+        say(told)
     say("")
+    print_certainty(summary.model, _largest(summary.model))
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
         _print_selection(summary.selection, per_class=summary.model.most_of_a_class is not None)
     _print_rounds(summary)
     _print_influence(summary)
+
+
+def _intercept(model: "Model") -> str | None:
+    """Where predictions begin; of survival they have no such place."""
+    if model.task == "survival":
+        return None
+    intercepts = ", ".join(shown(value) for value in model.intercepts)
+    return f"Intercept: {intercepts}."
 
 
 def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
@@ -195,34 +220,60 @@ def _print_features(summary: "FitSummary") -> None:
         frequencies = {each.feature: each.frequency for each in summary.stability.features}
     is_one = model.task != "multiclass"
     has_scales = summary.settings.get("standardized") != "no" or not is_one
+    ratio = RATIOS.get(model.task)
     rows = [
         [
             feature.name,
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
+            *([shown(exp(feature.coefficients[0]))] if ratio else []),
+            *(
+                [shown(exp(feature.coefficients[0] * feature.scale))]
+                if ratio and has_scales
+                else []
+            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
-        for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
+        for feature in _largest(model)
     ]
     labels = [""] if is_one else [f" {label}" for label in model.classes or ()]
     headings = [
         "feature",
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
+        *([ratio] if ratio else []),
+        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
-    count = len(model.features)
-    most = model.most_of_a_class
+    print_table(_title_of_features(summary), headings, rows)
+
+
+def _title_of_features(summary: "FitSummary") -> str:
+    """That features predict, unless the model may be guessing."""
+    from fedsparse.modelling.no_features import GUESSING
+
+    score = None if summary.evaluation is None else summary.evaluation.overall
+    model = summary.model
+    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
     more = f", at most {most} of each class" if most is not None else ""
     more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
-    of = f"{count} of {summary.candidates:,} features predict {_outcome(model)}{more}"
-    print_table(of, headings, rows)
+    chosen = f"{count} of {summary.candidates:,} features"
+    if score is not None and score.is_guessing:
+        were = "was" if count == 1 else "were"
+        return f"{chosen} {were} chosen for {outcome}: {GUESSING}{more}"
+    return f"{chosen} predict {outcome}{more}"
 
 
 def _outcome(model: "Model") -> str:
     if model.task == "binary" and model.classes is not None:
         return f"{model.target} = {model.classes[1]}"
-    return model.target
+    if model.task == "survival":
+        return f"{model.event} by {model.target}"
+    return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
+
+
+def _largest(model: "Model") -> list["Feature"]:
+    return sorted(model.features, key=_smallness)[:_MOST_SHOWN]
 
 
 def _smallness(feature: "Feature") -> float:
@@ -240,9 +291,9 @@ def _print_scores(summary: "FitSummary") -> None:
             (score.site or "all sites") if score.method == "federated" else "",
             ways[score.method],
             str(score.rows),
-            *(shown(score.metrics[name]) for name in names),
+            *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
         ]
         for score in evaluation.scores
     ]
-    title = f"On rows the models had not seen ({evaluation.held_out})"
+    title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)

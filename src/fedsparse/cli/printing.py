@@ -1,6 +1,7 @@
 """Tables for a terminal; in a pipe they are as wide as they need to be."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -9,6 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fedsparse.text import visible
+
+if TYPE_CHECKING:
+    from fedsparse.modelling.intervals import Interval
 
 _ANY = 10**6
 """Columns: in a pipe nothing is folded."""
@@ -138,3 +142,16 @@ def shown(number: float | None) -> str:
         return "–"
     text = f"{number:#.3g}" if abs(number) < 1000 else f"{number:.4g}"
     return text.removesuffix(".")
+
+
+def with_interval(number: float | None, around: "Interval | None") -> str:
+    """A number with its interval, for a table.
+
+    Examples
+    --------
+    >>> with_interval(1.0, (0.571, 1.0)), with_interval(0.5, None)
+    ('1.00 (0.571 to 1.00)', '0.500')
+    """
+    if number is None or around is None:
+        return shown(number)
+    return f"{shown(number)} ({shown(around[0])} to {shown(around[1])})"

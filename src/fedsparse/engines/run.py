@@ -375,9 +375,13 @@ class _Course:
             if not answers.is_finite():
                 if isinstance(request, Smoothness):
                     raise DataError("a client's smoothness is not finite; rescale its features")
-                self._give_up("an answer is not finite", before.round + 1)
-                return
-            after = self._algorithm.update(before, answers)
+                shortened = self._algorithm.shortened(before)
+                if shortened is None:
+                    self._give_up("an answer is not finite", before.round + 1)
+                    return
+                after = shortened
+            else:
+                after = self._algorithm.update(before, answers)
         if not np.isfinite(after.x).all():
             self._give_up("x is not finite", before.round + 1)
             return

@@ -14,9 +14,10 @@ from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
-from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.found_sure import FoundSure
+from fedsparse.modelling.model import Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
+from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.sentences import counted
@@ -34,6 +35,9 @@ def build_model(
     *,
     fingerprint: str,
     files: Sequence[str] = (),
+    sure: FoundSure | None = None,
+    ratio: str | None = None,
+    held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
 
@@ -47,6 +51,10 @@ def build_model(
         How it was made, in words.
     fingerprint, files
         Digests of what it was learnt from.
+    sure, ratio
+        How sure coefficients are, if that was worked out, and what e to their power is called.
+    held_out
+        How good such models are.
 
     Examples
     --------
@@ -65,8 +73,10 @@ def build_model(
     used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
     columns = {origins[place][0] for place in used}
     return Model(
-        task=_task(encoding.classes),
+        task=_task(encoding),
         target=encoding.target,
+        event=encoding.event,
+        exposure=encoding.exposure,
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(
@@ -77,6 +87,11 @@ def build_model(
                 coefficients=tuple(coefficients[place].tolist()),
                 mean=float(fitted.scaling.mean[place]),
                 scale=float(fitted.scaling.scale[place]),
+                certainty=None
+                if sure is None
+                else sure.certainty(
+                    place, float(fitted.scaling.scale[place]), has_ratio=ratio is not None
+                ),
             )
             for place in used
         ),
@@ -89,6 +104,8 @@ def build_model(
         fingerprint=fingerprint,
         files=tuple(files),
         versions=_versions(),
+        how_sure=None if sure is None else sure.how_sure(ratio),
+        held_out=held_out,
     )
 
 
@@ -160,6 +177,9 @@ def summarize(
         settings,
         fingerprint=provenance.fingerprint,
         files=provenance.files,
+        sure=found.sure,
+        ratio=found.options.loss.ratio,
+        held_out=_held_out(found.evaluation),
     )
     result = found.fitted.result
     diverged = (DIVERGED,) if result.diverged else ()
@@ -205,6 +225,18 @@ def notes_on_divergences(found: Analysis, fits: int) -> tuple[str, ...]:
     )
 
 
+def _held_out(evaluation: Evaluation | None) -> HeldOut | None:
+    score = None if evaluation is None else evaluation.overall
+    if score is None:
+        return None
+    return HeldOut(
+        rows=score.rows,
+        metrics=score.metrics,
+        intervals=score.intervals,
+        no_better_than_guessing=score.is_guessing,
+    )
+
+
 def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     """A run's history as a summary has it.
 
@@ -219,10 +251,12 @@ def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     )
 
 
-def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
-    if classes is None:
-        return "regression"
-    return "binary" if len(classes) == 2 else "multiclass"
+def _task(
+    encoding: Encoding | NumberedEncoding,
+) -> Literal["regression", "binary", "multiclass", "counts", "survival"]:
+    if encoding.task != "classification":
+        return encoding.task
+    return "binary" if len(encoding.classes or ()) == 2 else "multiclass"
 
 
 def _origins(columns: Sequence[EncodedColumn]) -> list[tuple[str, str | None]]:

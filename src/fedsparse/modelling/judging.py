@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fedsparse.arrays import Int64Array
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.modelling.fitting import (
     FitOptions,
     OnModel,
@@ -18,11 +19,21 @@ from fedsparse.modelling.fitting import (
     tell_nobody,
 )
 from fedsparse.modelling.metrics import Judged
+from fedsparse.modelling.outcome_metrics import AnyJudged, JudgedCounts, JudgedSurvival
 from fedsparse.modelling.summary import Confusion, Evaluation, Score, WayOfLearning
-from fedsparse.requests import Answers, Judge
+from fedsparse.problem.losses import Outcome
+from fedsparse.requests import Answers, Judge, JudgeCounts, JudgeSurvival, Request
 
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
 """Gives τ for training rows, so that choosing is part of what is judged."""
+
+_JUDGING: dict[Outcome, type[Judge] | type[JudgeCounts] | type[JudgeSurvival]] = {
+    "numbers": Judge, "classes": Judge, "counts": JudgeCounts, "survival": JudgeSurvival,
+}  # fmt: skip
+_ALONE: dict[Outcome, type[JudgeAlone]] = {
+    "numbers": JudgeAlone, "classes": JudgeAlone, "counts": JudgeCountsAlone,
+    "survival": JudgeSurvivalAlone,
+}  # fmt: skip
 
 _METHODS: tuple[WayOfLearning, ...] = ("federated", "alone", "pooled")
 
@@ -69,7 +80,7 @@ def evaluate_held_out(
     judge = _Judge(engine, choose_sparsity, options, folds, on_model)
     parts = range(1 if only_first else folds)
     found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
-    sums: dict[tuple[WayOfLearning, str | None], Judged] = {}
+    sums: dict[tuple[WayOfLearning, str | None], Any] = {}
     for method, site, own in (told for of_fold in found for told in of_fold):
         if own is not None:
             before = sums.get((method, site))
@@ -96,24 +107,31 @@ def given(sparsity: int) -> ChooseSparsity:
     return choose
 
 
-_Told = list[tuple[WayOfLearning, str | None, Judged | None]]
+_Told = list[tuple[WayOfLearning, str | None, AnyJudged | None]]
 """By way of learning and site (None: all sites together), what was told of held-out rows."""
 
 
 def _scores(
-    sums: Mapping[tuple[WayOfLearning, str | None], Judged], names: Sequence[str]
+    sums: Mapping[tuple[WayOfLearning, str | None], AnyJudged], names: Sequence[str]
 ) -> list[Score]:
     """All sites together first, then site by site."""
     keys = [(method, site) for site in (None, *names) for method in _METHODS]
     return [
-        Score(method=key[0], site=key[1], rows=sums[key].rows, metrics=sums[key].metrics())
+        Score(
+            method=key[0],
+            site=key[1],
+            rows=sums[key].rows,
+            metrics=sums[key].metrics(),
+            intervals=sums[key].intervals(),
+            guessing=sums[key].guessing(),
+        )
         for key in keys
         if key in sums
     ]
 
 
-def _confusion(judged: Judged, labels: tuple[str, ...]) -> Confusion | None:
-    if judged.is_numbers:
+def _confusion(judged: AnyJudged, labels: tuple[str, ...]) -> Confusion | None:
+    if not isinstance(judged, Judged) or judged.is_numbers:
         return None
     counts = judged.confusion
     names = labels or tuple(str(code) for code in range(counts.shape[0]))
@@ -156,7 +174,8 @@ class _Judge:
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
         rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
         lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
-        unseen, request = self.engine.through(lens), Judge(model.result.coef)
+        unseen = self.engine.through(lens)
+        request: Request = _JUDGING[self.options.loss.outcome](model.result.coef)
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
         if self.engine.can_single_out:
             sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
@@ -170,7 +189,7 @@ class _Judge:
         """Each site by itself: it tells its own sums, which are added up for all."""
         options, how = self.options, self.options.how_to_part(self.folds)
         is_auto = options.auto_rows is not None
-        request = JudgeAlone(
+        request = _ALONE[options.loss.outcome](
             sparsity=sparsity,
             keep=np.isin(np.arange(self.engine.width), options.keep).astype(np.float64),
             part=part,
@@ -198,5 +217,9 @@ class _Judge:
         each: _Told = [("alone", name, own) for name, own in zip(names, judged, strict=True)]
         return [*(("alone", None, own) for own in judged), *each]
 
-    def _judged(self, answers: Answers, centre: float) -> Judged | None:
+    def _judged(self, answers: Answers, centre: float) -> AnyJudged | None:
+        if self.options.loss.outcome == "counts":
+            return JudgedCounts.told(answers)
+        if self.options.loss.outcome == "survival":
+            return JudgedSurvival.told(answers)
         return Judged.told(answers, is_numbers=self.options.is_regression, centre=centre)

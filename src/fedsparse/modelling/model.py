@@ -15,12 +15,19 @@ from scipy.special import softmax
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
 from fedsparse.files import PathLike
+from fedsparse.modelling.certainty import Certainty, HowSure
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
+from fedsparse.tables.inputs import Roles
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+RATIOS = {"counts": "rate ratio", "survival": "hazard ratio"}
+"""What exp(coefficient) is called, by task, where it is the usual way to tell an effect."""
 
 
 class Feature(StoredPart):
@@ -36,6 +43,18 @@ class Feature(StoredPart):
     mean: float
     scale: float
     """Standardization that the model was learnt with."""
+    certainty: Certainty | None = None
+    """How sure the coefficient is; None if that was not worked out."""
+
+
+class HeldOut(StoredPart):
+    """How good models like this one are on rows that they had not seen."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    """With 95 %; None of too few rows."""
+    no_better_than_guessing: bool
 
 
 class Model(Stored):
@@ -53,8 +72,13 @@ class Model(Stored):
     """
 
     format: Literal["fedsparse-model"] = "fedsparse-model"
-    task: Literal["regression", "binary", "multiclass"]
+    task: Literal["regression", "binary", "multiclass", "counts", "survival"]
     target: str
+    """Of survival the time."""
+    event: str | None = None
+    """Of survival: the column that says whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
     classes: tuple[str, ...] | None = None
     """Labels, as text; with two, the coefficients speak for the second."""
     intercepts: tuple[float, ...]
@@ -67,6 +91,13 @@ class Model(Stored):
     files: tuple[str, ...] = ()
     """SHA-256 of the files that held them."""
     versions: dict[str, str]
+    how_sure: HowSure | None = None
+    """What the features' certainties are about; None if they were not worked out."""
+
+    @property
+    def outcome(self) -> Roles:
+        """The columns of what is predicted."""
+        return Roles(target=self.target, event=self.event, exposure=self.exposure)
 
     @property
     def most_of_a_class(self) -> int | None:
@@ -75,6 +106,9 @@ class Model(Stored):
         if self.task != "multiclass" or all(map(all, used)):
             return None
         return max(map(sum, zip(*used, strict=True)))
+
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
@@ -128,6 +162,11 @@ class Model(Stored):
         import polars as pl
 
         scores = self.scores(features)
+        if self.task == "counts":
+            unit = "" if self.exposure is None else f" per {self.exposure}"
+            return pl.DataFrame({f"predicted {self.target}{unit}": np.exp(scores[:, 0])})
+        if self.task == "survival":
+            return pl.DataFrame({"relative hazard": np.exp(scores[:, 0])})
         if self.classes is None:
             return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
         if self.task == "binary":

@@ -11,7 +11,7 @@ from fedsparse.engines.local import LocalEngine, Sums
 from fedsparse.modelling.analysis import OnProgress, analysing
 from fedsparse.modelling.building import Provenance, notes_on_divergences, summarize
 from fedsparse.modelling.endings import divergences
-from fedsparse.modelling.fitting import loss_for
+from fedsparse.modelling.fitting import loss_of
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, SiteCount
 from fedsparse.problem.federated import FederatedData
@@ -45,10 +45,9 @@ def analyse(
     """
     has_holes = loaded.encoding.impute is not None
     data = FederatedData.from_table(
-        loaded.features, loaded.targets, loaded.sites, has_holes=has_holes
+        loaded.features, loaded.targets, loaded.sites, loaded.row_weights, has_holes=has_holes
     )
-    classes = None if loaded.classes is None else len(loaded.classes)
-    engine = LocalEngine(data, loss_for(classes, 1.0), sums=sums)
+    engine = LocalEngine(data, loss_of(loaded.encoding), sums=sums)
     engine.has_holes = has_holes  # the model can fill what is missing elsewhere, too
     try:
         conversation = analysing(

@@ -50,7 +50,12 @@ class Roles(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: str | None = None
-    """What is to be predicted; None for LIBSVM files, which say it themselves."""
+    """What is to be predicted, of survival the time; None for LIBSVM files, which say it
+    themselves."""
+    event: str | None = None
+    """Of survival: whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: for how long, or of how many."""
     site: str | None = None
     """Says which site a row belongs to; ``"qid"`` for the query numbers of a LIBSVM file."""
     drop: tuple[str, ...] = ()
@@ -62,8 +67,18 @@ class Roles(BaseModel):
 
     def feature_columns(self, columns: Sequence[str]) -> list[str]:
         """The columns that may become features, in the order given."""
-        taken = {self.target, self.site, *self.drop}
+        taken = {self.target, self.event, self.exposure, self.site, *self.drop}
         return [name for name in columns if name not in taken]
+
+    @property
+    def outcome(self) -> dict[str, str]:
+        """The columns that are no features because they are the outcome, by option."""
+        named = {
+            "--target" if self.event is None else "--time": self.target,
+            "--event": self.event,
+            "--exposure": self.exposure,
+        }
+        return {option: name for option, name in named.items() if name is not None}
 
 
 def check_roles(roles: Roles) -> None:
@@ -77,7 +92,7 @@ def check_roles(roles: Roles) -> None:
     fedsparse.errors.OptionError: column "relapse" is named by both --target and --drop; choose one
     """
     claims = [
-        ("--target", () if roles.target is None else (roles.target,)),
+        *((option, (name,)) for option, name in roles.outcome.items()),
         ("--site", () if roles.site is None else (roles.site,)),
         ("--drop", roles.drop),
         ("--category", roles.categories),
@@ -107,7 +122,7 @@ def role_findings(columns: Sequence[str], where: str, roles: Roles) -> list[Find
     if roles.target is None:
         yet = listed(columns)
         return [error(f"no target is named; name a column of {where} with --target, such as {yet}")]
-    wanted = [("--target", roles.target)]
+    wanted = list(roles.outcome.items())
     wanted += [("--site", roles.site)] if roles.site is not None else []
     wanted += [("--category", name) for name in roles.categories]
     wanted += [("--keep", name) for name in roles.keep]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from scipy import sparse
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError
 from fedsparse.tables.agreeing import MINIMUM_ROWS, Agreement, check_agreement_options, negotiate
-from fedsparse.tables.cells import Task, cell_findings, missing_findings
+from fedsparse.tables.cells import LearntTask, Task, cell_findings, missing_findings
 from fedsparse.tables.describing import SiteDescription, describe_checked
 from fedsparse.tables.encoding import Encoding, Impute
 from fedsparse.tables.inputs import (
@@ -135,7 +135,8 @@ def site_array(table: LoadedTable) -> AnyArray:
 def _read(files: Sequence[Path], roles: Roles) -> tuple[list[LoadedTable], list[Finding]]:
     tables: list[LoadedTable] = []
     findings: list[Finding] = []
-    apart = [name for name in (roles.target, roles.site, *roles.categories) if name is not None]
+    named = (roles.target, roles.event, roles.site, *roles.categories)
+    apart = [name for name in named if name is not None]
     with ThreadPoolExecutor(_READERS) as readers:
         sheets = readers.map(lambda file: _sheet_or_problem(file, apart), files)
         for file, site, sheet in zip(files, site_names(files), sheets, strict=True):
@@ -178,7 +179,7 @@ def _describe(
     """Describe what can be described; columns named by an error would only cause more of them."""
     usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
     description = describe_checked(frame, site, usable, task)
-    if roles.target in unusable:
+    if any(name in unusable for name in roles.outcome.values()):
         return description.model_copy(update={"target": None})
     return description
 
@@ -193,7 +194,7 @@ class Loaded:
         One row per row of the files, in their order: a C-ordered float64 array, or a CSR matrix
         if the files are LIBSVM text.
     targets
-        Numbers (float64), or each row's place in ``classes``.
+        Numbers (float64), or each row's place in ``classes``; see `Encoding.targets`.
     sites
         The site of each row.
     encoding
@@ -203,7 +204,9 @@ class Loaded:
     source
         The files, as they were named.
     fingerprint
-        SHA-256 of names, features, targets and sites.
+        SHA-256 of names, features, targets, weights and sites.
+    row_weights
+        How much each row counts, because of its exposure; None: all the same.
     """
 
     features: FloatArray | sparse.csr_array
@@ -213,6 +216,7 @@ class Loaded:
     notes: tuple[str, ...]
     source: str
     fingerprint: str
+    row_weights: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -220,13 +224,13 @@ class Loaded:
         return self.encoding.feature_names
 
     @property
-    def task(self) -> Literal["classification", "regression"]:
+    def task(self) -> LearntTask:
         """What the target is."""
         return self.encoding.task
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """Labels in order; None for regression."""
+        """Labels in order; None where there are none."""
         return self.encoding.classes
 
 
@@ -251,8 +255,8 @@ def load_tables(
     roles
         What the columns are for.
     task
-        ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
-        which there are exactly two are classes.
+        ``"classification"``, ``"regression"``, ``"counts"`` or ``"survival"``; by default labels,
+        truth values and numbers of which there are exactly two are classes, all else is regression.
     impute
         ``"mean"`` fills missing values with means and shares of all sites; by default they are
         refused.
@@ -293,6 +297,9 @@ def _dense(found: Survey, source: str) -> Loaded:
     assert encoding is not None  # or an error would have been found
     sites = np.concatenate([site_array(table) for table in found.tables])
     targets = np.concatenate([encoding.targets(own.frame, own.where) for own in found.tables])
+    weights = [encoding.row_weights(own.frame, own.where) for own in found.tables]
+    exposures = [own for own in weights if own is not None]
+    row_weights = np.concatenate(exposures) if exposures else None
     features = _features(found.tables, encoding)
     return Loaded(
         features=features,
@@ -301,7 +308,12 @@ def _dense(found: Survey, source: str) -> Loaded:
         encoding=encoding,
         notes=tuple(finding.sentence for finding in found.findings),
         source=source,
-        fingerprint=_fingerprint(encoding.feature_names, [features, targets], sites),
+        fingerprint=_fingerprint(
+            encoding.feature_names,
+            [features, targets, *([] if row_weights is None else [row_weights])],
+            sites,
+        ),
+        row_weights=row_weights,
     )
 
 
