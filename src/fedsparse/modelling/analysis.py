@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.errors import DataError
+from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.choosing import (
     MOST_BETWEEN,
     choose_by_ebic,
@@ -116,6 +116,11 @@ def analysing(
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
+    if labels is None and asked.threshold is not None:
+        raise OptionError(
+            "--threshold is for classes, and the target has numbers; leave it out, or add --task "
+            "classification"
+        )
     options = FitOptions.of(asked, None if labels is None else len(labels), keep)
     work = _Work(engine, asked, options, names, labels, on_progress)
     found, exchanges = yield from exchanges_of(work.all())
@@ -250,6 +255,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
         )

@@ -13,6 +13,7 @@ from fedsparse.requests.derivatives import (
 from fedsparse.requests.judged import Judge, NoBetterThanNull
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.requests.score_counts import ScoreCounts
 from fedsparse.requests.shifted_lasso import ShiftedLasso
 from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
 
@@ -29,6 +30,7 @@ __all__ = [
     "LocalSteps",
     "NoBetterThanNull",
     "Request",
+    "ScoreCounts",
     "Shapes",
     "SharedCurvature",
     "ShiftedLasso",
