@@ -29,6 +29,7 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.finding_sure import found_sure
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
@@ -53,6 +54,8 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -64,6 +67,8 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.sparsities = sparsities
         self.folds = folds
         self.rounds = rounds
+        self.stability = stability
+        self.intervals = intervals
         self.random_state = random_state
 
     def _fit(
@@ -75,16 +80,54 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_.size if hasattr(self, "classes_") else None
         options = FitOptions.of(specification, classes, self._kept())
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
+        if self.intervals and options.loss.is_by_class:
+            raise OptionError(
+                "intervals=True works with two classes and not with more; leave it out"
+            )
         engine = LocalEngine(data, options.loss)
         try:
             found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
+            (self.selection_, model), self.rounds_ = found
+            chosen = self.selection_
+            self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
+            self._store(model)
+            self._find_out_more(engine, options, model)
         finally:
             engine.close()
-        (self.selection_, model), self.rounds_ = found
-        chosen = self.selection_
-        self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
-        self._store(model)
         return model
+
+    def _find_out_more(self, engine: Engine, options: FitOptions, model: Fitted) -> None:
+        """Which features are found again, and how sure coefficients are, if that is asked for."""
+        if not self.support_.size or not (self.stability or self.intervals):
+            return
+        names = getattr(self, "feature_names_in_", range(engine.width))
+        finding = found_sure(
+            engine,
+            options,
+            model,
+            pairs=int(self.stability),
+            sparsity=self.sparsity_,
+            names=[str(name) for name in names],
+            with_intervals=self.intervals,
+        )
+        (self.stability_, sure), exchanges = converse(engine, exchanges_of(finding))
+        self.rounds_ += exchanges
+        if sure is None:
+            return
+        self.coef_refitted_, self.coef_interval_ = self._shaped(
+            *sure.refitted_vectors(engine.width)
+        )
+        if sure.splits is not None:
+            centres, ends = sure.split_vectors(engine.width)
+            self.coef_after_choosing_, self.coef_interval_after_choosing_ = self._shaped(
+                centres, ends
+            )
+            (self.p_values_,) = self._shaped(sure.splits.p_values)
+
+    def _shaped(self, *vectors: FloatArray) -> list[FloatArray]:
+        """Vectors over features as ``coef_`` has them."""
+        is_row = hasattr(self, "classes_")
+        return [own[None] if is_row else own for own in vectors]
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -109,6 +152,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             "standardize": self.standardize,
             "intercept": self.fit_intercept,
             "rounds": self.rounds,
+            "stability": self.stability,
             "seed": state,
         }
         other_names = {"intercept": "fit_intercept", "seed": "random_state"}
@@ -203,8 +247,14 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Of ``"cv"``.
     rounds
         Most rounds of one model.
+    stability
+        Pairs of half-samples that tell how often each feature is found again; 0: none, 25 are what
+        the command line takes.
+    intervals
+        Whether to tell how sure coefficients are. With half-samples also in a way that is valid
+        after the choice of features.
     random_state
-        Fixes folds and mini-batches.
+        Fixes folds, halves and mini-batches.
 
     Attributes
     ----------
@@ -218,6 +268,16 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Rounds of the final model, and exchanges of everything: scaling and choosing τ included.
     history_
         The final model's history, a polars table.
+    stability_
+        How often each feature was found again, if that was asked for.
+    coef_refitted_, coef_interval_
+        With ``intervals``: coefficients of the chosen features without shrinkage, and the two ends
+        of their 95 % intervals as if they had been chosen beforehand. 0 for features that were not
+        chosen; NaN where there is no finite estimate.
+    p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        With ``intervals`` and ``stability``: p-values that are valid after the choice, corrected
+        for all features; medians of the estimates on halves that had no part in choosing; and 95 %
+        intervals, infinite where nothing can be said.
 
     Examples
     --------
@@ -228,6 +288,13 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model = FedSparseRegressor(sparsity=2).fit(X, y, sites=hospital)
     >>> model.support_.tolist(), round(model.intercept_, 2)
     ([4, 11], 7.0)
+
+    How sure is that?
+
+    >>> y += np.random.default_rng(1).standard_normal(60)
+    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
+    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
+    (array([2.5, 3. ]), [4, 11])
     """
 
     def fit(
@@ -271,8 +338,10 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         τ: how many features, for more than two classes how many of each; or ``"cv"``, ``"ebic"``.
     algorithm
         None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
-    keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
+    keep, standardize, fit_intercept, sparsities, folds, rounds, stability, random_state
         As for `FedSparseRegressor`.
+    intervals
+        As for `FedSparseRegressor`, for two classes.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
         rows (the sum of their weights), which keeps coefficients finite where few features
@@ -284,8 +353,10 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         The labels.
     coef_, intercept_
         The model, a row per class; one row for two classes.
-    support_, sparsity_, selection_, n_iter_, rounds_, history_
+    support_, sparsity_, selection_, n_iter_, rounds_, history_, stability_
         As for `FedSparseRegressor`.
+    coef_refitted_, coef_interval_, p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        As for `FedSparseRegressor`, in the shape of ``coef_``.
 
     Examples
     --------
