@@ -15,6 +15,7 @@ SHORT = (
 OTHERS = {
     "rounds": "rounds.command",
     "classes": "classes",
+    "coverage": "coverage",
     "correlated": "correlated",
     "tails": "tails",
     "pooled_speed": "pooled_speed",
