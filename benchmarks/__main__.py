@@ -15,6 +15,7 @@ SHORT = (
 OTHERS = {
     "rounds": "rounds.command",
     "classes": "classes",
+    "outcomes": "outcomes",
     "correlated": "correlated",
     "tails": "tails",
     "pooled_speed": "pooled_speed",
