@@ -5,16 +5,19 @@ All sites are in this process; what the sites tell each other is what they would
 """
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -25,13 +28,14 @@ from sklearn.utils.validation import (
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
-from fedsparse.checks import check_count
+from fedsparse.checks import check_count, check_not_negative
 from fedsparse.compute.kernels.concordance import concordant_pairs
 from fedsparse.engines.conversation import Conversation, converse, exchanges_of
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.endings import divergences, sentence_on_early_end, warn_of
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
@@ -39,6 +43,7 @@ from fedsparse.modelling.survival import cumulative_hazard, events_and_risks, si
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Cox, Loss, as_loss
 from fedsparse.problem.losses.cox import Ties
+from fedsparse.tables.sentences import nearest
 
 
 class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,9 +88,16 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
         engine = LocalEngine(data, options.loss)
         try:
-            found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
+            with divergences() as told:
+                found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
         finally:
             engine.close()
+        warn_of(told, stacklevel=3)
+        early = sentence_on_early_end(
+            found[0][1].result, specification.rounds, has_end=options.splices, option="rounds="
+        )
+        if early is not None:
+            warnings.warn(early, ConvergenceWarning, stacklevel=3)
         (self.selection_, model), self.rounds_ = found
         chosen = self.selection_
         self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
@@ -95,6 +107,34 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _loss(self) -> Loss | None:
         """The loss, unless the classes say it."""
         return None
+
+    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
+        """Features and a label per row, which may be a column of the table by its name."""
+        self.sites_column_ = None
+        if not isinstance(sites, str):
+            return X, sites
+        names = list(getattr(X, "columns", ()))
+        if sites not in names:
+            near = nearest(sites, map(str, names))
+            advice = "give a pandas or polars table with that column, or a label per row"
+            raise OptionError(
+                f"sites={sites!r} names a column that X does not have; "
+                + (advice if near is None else f"did you mean {near!r}?")
+            )
+        self.sites_column_ = sites
+        return self._features_in(X), X[sites].to_numpy()
+
+    def _features_in(self, X: Any) -> Any:
+        """A table without the column that says where rows lie."""
+        column = getattr(self, "sites_column_", None)
+        if column is None or column not in list(getattr(X, "columns", ())):
+            return X
+        # pandas and polars differ in how columns are named here, and agree on what remains.
+        return X[[name for name in X.columns if name != column]]
+
+    def transform(self, X: Any) -> Any:
+        """The columns that the model uses."""
+        return super().transform(self._features_in(X))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -150,6 +190,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
+        X = self._features_in(X)
         features = validate_data(self, X, accept_sparse="csr", reset=False)
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
@@ -284,7 +325,7 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         self,
         X: Any,
         y: ArrayLike,
-        sites: ArrayLike | None = None,
+        sites: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -297,14 +338,16 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
             Numbers; with ``loss="poisson"`` rates: counts over exposures, or counts if these are
             all the same.
         sites
-            A label per row that says where it lies; None: all in one place.
+            A label per row that says where it lies, or the name of the column of ``X`` that holds
+            them; None: all in one place.
         sample_weight
             How much each row counts; with ``loss="poisson"`` its exposure.
         """
+        X, where = self._taken_apart(X, sites)
         features, targets = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True
         )
-        model = self._fit(features, targets.astype(np.float64), sites, sample_weight)
+        model = self._fit(features, targets.astype(np.float64), where, sample_weight)
         self.coef_, self.intercept_ = model.coefficients, float(model.intercept[0])
         return self
 
@@ -336,15 +379,19 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     Parameters
     ----------
     sparsity
-        τ: how many features, for more than two classes how many of each; or ``"cv"``, ``"ebic"``.
+        τ: how many features, which several classes share; or ``"cv"``, ``"ebic"``.
     algorithm
-        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
+        None for `FedSplice`; or any algorithm, whose own sparsity is replaced. With one that has a
+        `TopKPerClass`, τ is how many features each class has.
     keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
         As for `FedSparseRegressor`.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
         rows (the sum of their weights), which keeps coefficients finite where few features
         separate the classes.
+    class_weight
+        How much the rows of a class count: a number by label, or ``"balanced"`` for classes that
+        count the same, however many rows each has. Multiplies ``sample_weight``.
 
     Attributes
     ----------
@@ -366,11 +413,40 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     ([4, 11], True)
     """
 
+    def __init__(
+        self,
+        sparsity: int | Literal["cv", "ebic"] = 10,
+        *,
+        algorithm: Algorithm | None = None,
+        keep: Sequence[int | str] = (),
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        l2: float | Literal["auto"] = "auto",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        sparsities: Sequence[int] | None = None,
+        folds: int = 5,
+        rounds: int = 100,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        super().__init__(
+            sparsity,
+            algorithm=algorithm,
+            keep=keep,
+            standardize=standardize,
+            fit_intercept=fit_intercept,
+            l2=l2,
+            sparsities=sparsities,
+            folds=folds,
+            rounds=rounds,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     def fit(
         self,
         X: Any,
         y: ArrayLike,
-        sites: ArrayLike | None = None,
+        sites: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -382,6 +458,7 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         y
             Labels of any kind.
         """
+        X, where = self._taken_apart(X, sites)
         features, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
         )
@@ -391,11 +468,40 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
             raise ValueError(
                 f"y has 1 class only, {self.classes_[0]}; a classifier needs at least two"
             )
-        model = self._fit(features, codes, sites, sample_weight)
+        weights = self._row_weights(features, labels, sample_weight)
+        model = self._fit(features, codes, where, weights)
         width = self.n_features_in_
         self.coef_ = np.ascontiguousarray(model.coefficients.reshape(width, -1).T)
         self.intercept_ = model.intercept
         return self
+
+    def _row_weights(
+        self, X: Any, labels: AnyArray, sample_weight: ArrayLike | None
+    ) -> ArrayLike | None:
+        """How much each row counts, by itself and by its class."""
+        self._check_class_weight()
+        if self.class_weight is None:
+            return sample_weight
+        by_class = compute_sample_weight(self.class_weight, labels)
+        return np.asarray(by_class * _check_sample_weight(sample_weight, X, dtype=np.float64))
+
+    def _check_class_weight(self) -> None:
+        given = self.class_weight
+        if given is None or given == "balanced":
+            return
+        if not isinstance(given, Mapping):
+            raise OptionError(
+                'class_weight must be None, "balanced" or a dict of a number for each class, not '
+                f"{given!r}"
+            )
+        unknown = [label for label in given if label not in self.classes_]
+        if unknown:
+            raise OptionError(
+                f"class_weight names {unknown[0]!r}, which is no class of y; they are "
+                f"{', '.join(repr(label) for label in self.classes_.tolist()[:5])}"
+            )
+        for label, weight in given.items():
+            check_not_negative(f"class_weight of {label!r}", weight)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores: a column per class; for two classes one number, above 0 for the second."""
@@ -409,6 +515,13 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
             return np.asarray(softmax(scores, axis=1))
         of_second = expit(scores[:, 0])
         return np.column_stack([1.0 - of_second, of_second])
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the probability of every class."""
+        scores = self._scores(X)
+        if self.classes_.size > 2:
+            return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(log_expit(np.column_stack([-scores[:, 0], scores[:, 0]])))
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class."""

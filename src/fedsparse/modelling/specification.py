@@ -178,6 +178,14 @@ class FitSpecification(TableSpecification):
             "default 25 of small data, 0 of large.",
         ),
     ] = None
+    intervals: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether to tell how sure coefficients are: as if the features were chosen "
+            "beforehand and, from the half-samples, valid after the choice. 'auto' does it with "
+            "FedSplice, which asks sites for the same second derivatives."
+        ),
+    ] = "auto"
     l2: Annotated[
         float | None,
         Field(ge=0, description="Weight of the ℓ2 term; by default set by the number of rows."),

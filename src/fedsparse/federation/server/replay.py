@@ -58,7 +58,14 @@ def replay(folder: Path) -> Replayed:
         found = converse(engine, conversation_of(engine, sites.encoding, specification))
         count = transcript.count
     kept = FitSummary.load(folder / "fit.json")
-    again = build_model(sites.encoding, found.fitted, {}, fingerprint="")
+    again = build_model(
+        sites.encoding,
+        found.fitted,
+        {},
+        fingerprint="",
+        sure=found.sure,
+        ratio=found.options.loss.ratio,
+    )
     compared = {
         **_of_model(again, Model.load(folder), "model.json"),
         **_of_model(again, kept.model, "fit.json"),

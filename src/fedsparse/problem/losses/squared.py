@@ -17,6 +17,8 @@ class SquaredError(Loss):
     precision: ClassVar[float] = 0.01
     code: ClassVar[int] = slopes.SQUARED
     is_quadratic: ClassVar[bool] = True
+    has_exact_fit: ClassVar[bool] = True
+    dispersion: ClassVar[float] = 2.0
     curvature: ClassVar[float] = 2.0
 
     def slope_bound(self, value: float, *, is_at_zero: bool) -> float:
