@@ -6,8 +6,8 @@ regression with exposure beside statsmodels and scikit-learn. Told is the larges
 coefficients of standardized features, and the relative one of the log-likelihood.
 
 *The same choice or a better one.* Features that FedSplice and abess choose at the same τ, from all
-rows in one place, are both refitted exactly: the log-likelihood of training rows, never lower, and
-the mean C-index of held-out ones over ten draws, not lower by two standard errors of the difference.
+rows in one place, are both refitted exactly. The log-likelihood of training rows may not be lower,
+nor the mean C-index of held-out rows over ten draws by more than two standard errors.
 """
 
 import warnings
