@@ -14,7 +14,7 @@ from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
-from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.model import Baseline, Feature, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
@@ -36,6 +36,7 @@ def build_model(
     files: Sequence[str] = (),
     sure: FoundSure | None = None,
     ratio: str | None = None,
+    baseline: Baseline | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
 
@@ -51,6 +52,8 @@ def build_model(
         Digests of what it was learnt from.
     sure, ratio
         How sure coefficients are, if that was worked out, and what e to their power is called.
+    baseline
+        Of survival, if it is known.
 
     Examples
     --------
@@ -73,6 +76,7 @@ def build_model(
         target=encoding.target,
         event=encoding.event,
         exposure=encoding.exposure,
+        baseline=baseline,
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(
@@ -174,10 +178,11 @@ def summarize(
         files=provenance.files,
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        baseline=None if found.survival is None else found.survival.baseline,
     )
     diverged = (DIVERGED,) if found.fitted.result.diverged else ()
     return FitSummary(
-        title=specification.title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.predicted}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=provenance.source,
@@ -191,6 +196,7 @@ def summarize(
         evaluation=found.evaluation,
         stability=found.stability,
         at_sites=found.at_sites,
+        risk_groups=() if found.survival is None else found.survival.groups,
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,

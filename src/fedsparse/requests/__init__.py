@@ -16,6 +16,7 @@ from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.requests.shifted_lasso import ShiftedLasso
 from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
+from fedsparse.requests.survival_curves import SurvivalCounts, SurvivalMoments
 
 __all__ = [
     "Answers",
@@ -38,5 +39,7 @@ __all__ = [
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "Weights",
 ]
