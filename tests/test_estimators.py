@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import fedsparse as fs
+from fedsparse.errors import OptionError
 
 CHECK_ALL = """
 import json, sys
@@ -218,7 +219,131 @@ def test_base_rates_of_several_classes_are_met():
     np.testing.assert_allclose(chances, [0.84, 0.08, 0.08], atol=0.03)
 
 
+@pytest.mark.parametrize("classes", [("ill", "well"), ("ill", "unclear", "well")])
+def test_logarithms_of_probabilities_are_finite_where_these_vanish(classes):
+    X, y, _ = patients(classes)
+    model = fs.FedSparseClassifier(2).fit(X, y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    assert np.isfinite(model.predict_log_proba(1e6 * X)).all()
+
+
+class TestClassWeights:
+    def test_balanced_classes_count_the_same(self):
+        X, y, _ = patients(["ill", "well"])
+        rows = np.concatenate([np.flatnonzero(y == "ill")[:6], np.flatnonzero(y == "well")])
+        X, y = X[rows], y[rows]
+        plain, balanced = (
+            fs.FedSparseClassifier(2, class_weight=weight).fit(X, y)
+            for weight in (None, "balanced")
+        )
+        assert balanced.predict_proba(X)[:, 0].mean() > plain.predict_proba(X)[:, 0].mean() + 0.05
+
+    def test_are_weights_of_rows(self):
+        X, y, sites = patients(["ill", "unclear", "well"])
+        of_rows = np.linspace(1, 2, len(y))
+        by_class = {"ill": 3.0, "well": 0.5}
+        weights = of_rows * np.array([by_class.get(label, 1.0) for label in y])
+        one = fs.FedSparseClassifier(2).fit(X, y, sites, weights)
+        other = fs.FedSparseClassifier(2, class_weight=by_class).fit(X, y, sites, of_rows)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            ("much", 'class_weight must be None, "balanced" or a dict'),
+            ({"sick": 2.0}, "'sick', which is no class of y; they are 'ill', 'well'"),
+            ({"ill": -1.0}, "class_weight of 'ill' must be a number"),
+            ({"ill": "2"}, "class_weight of 'ill' must be a number"),
+        ],
+    )
+    def test_wrong_ones_are_refused(self, weight, message):
+        X, y, _ = patients(["ill", "well"])
+        with pytest.raises(fs.OptionError, match=message):
+            fs.FedSparseClassifier(2, class_weight=weight).fit(X, y)
+
+
+class TestSitesAsAColumn:
+    @pytest.fixture(params=[pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+    def table(self, request):
+        X, y, sites = patients(["ill", "well"])
+        columns = {f"gene {place}": X[:, place] for place in range(X.shape[1])}
+        return request.param({**columns, "hospital": sites}), X, y, sites
+
+    def test_give_the_model_of_labels_given_apart(self, table):
+        frame, X, y, sites = table
+        model = fs.FedSparseClassifier(2).fit(frame, y, sites="hospital")
+        expected = fs.FedSparseClassifier(2).fit(X, y, sites=sites)
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert model.history_["bytes_up"][-1] == expected.history_["bytes_up"][-1]
+        assert "hospital" not in model.feature_names_in_
+
+    def test_are_no_feature_of_tables_to_predict_for(self, table):
+        frame, _, y, _ = table
+        model = fs.FedSparseClassifier(2).fit(frame, y, sites="hospital")
+        plain = frame[[name for name in frame.columns if name != "hospital"]]
+        np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(plain))
+        np.testing.assert_array_equal(model.transform(frame), model.transform(plain))
+        assert model.score(frame, y) == model.score(plain, y)
+
+    def test_which_there_are_not_are_refused(self, table):
+        frame, X, y, _ = table
+        with pytest.raises(fs.OptionError, match="did you mean 'hospital'"):
+            fs.FedSparseClassifier(2).fit(frame, y, sites="hospitl")
+        with pytest.raises(fs.OptionError, match="a column that X does not have; give a pandas"):
+            fs.FedSparseClassifier(2).fit(X, y, sites="hospital")
+
+    def test_go_through_searches(self, table):
+        frame, _, y, _ = table
+        with sklearn.config_context(enable_metadata_routing=True):
+            search = GridSearchCV(fs.FedSparseClassifier(), {"sparsity": [1, 2]}, cv=3)
+            search.fit(frame, y, sites="hospital")
+        assert search.best_estimator_.sites_column_ == "hospital"
+
+
 def test_one_site_label_per_row_is_asked_for():
     X, y, sites = patients()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fs.FedSparseRegressor().fit(X, y, sites=sites[:-1])
+
+
+class TestIntervals:
+    """Coefficients 3 and −2 of twelve features, with noise."""
+
+    SITES = np.repeat(["a", "b", "c"], 40)
+
+    def rows(self, *, labels=False):
+        random = np.random.default_rng(2)
+        X = random.standard_normal((120, 12))
+        y = 3.0 * X[:, 4] - 2.0 * X[:, 9] + random.standard_normal(120)
+        return X, np.where(y + random.standard_normal(120) > 0, "ill", "well") if labels else y
+
+    def test_of_numbers(self):
+        X, y = self.rows()
+        model = fs.FedSparseRegressor(2, stability=5, intervals=True).fit(X, y, self.SITES)
+        assert np.flatnonzero(model.p_values_ < 0.05).tolist() == [4, 9]
+        for ends in (model.coef_interval_, model.coef_interval_after_choosing_):
+            assert ends.shape == (12, 2)
+            assert (ends[[4, 9], 0] < [3.0, -2.0]).all()
+            assert (ends[[4, 9], 1] > [3.0, -2.0]).all()
+        assert not model.coef_refitted_[[0, 1, 2]].any()
+        assert np.isinf(model.coef_interval_after_choosing_[0]).all()
+        assert model.stability_.subsamples == 10
+
+    def test_of_two_classes_in_the_shape_of_the_coefficients(self):
+        X, y = self.rows(labels=True)
+        model = fs.FedSparseClassifier(2, stability=5, intervals=True).fit(X, y, self.SITES)
+        assert model.coef_refitted_.shape == model.p_values_.shape == model.coef_.shape
+        assert model.coef_interval_.shape == (1, 12, 2)
+        assert (np.abs(model.coef_refitted_) >= np.abs(model.coef_)).all()
+
+    def test_without_half_samples_there_is_nothing_valid_after_the_choice(self):
+        X, y = self.rows()
+        model = fs.FedSparseRegressor(2, intervals=True).fit(X, y, self.SITES)
+        assert np.isfinite(model.coef_interval_).all()
+        assert not hasattr(model, "p_values_")
+        assert model.rounds_ > fs.FedSparseRegressor(2).fit(X, y, self.SITES).rounds_
+
+    def test_of_three_classes_are_refused_before_anything_is_fitted(self):
+        X, y = self.rows()
+        with pytest.raises(OptionError, match="two classes and not with more"):
+            fs.FedSparseClassifier(2, intervals=True).fit(X, np.digitize(y, [-1, 1]))

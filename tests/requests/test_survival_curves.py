@@ -6,7 +6,7 @@ import pytest
 import fedsparse as fs
 from fedsparse.errors import OptionError
 from fedsparse.modelling.fitting import FitOptions, fit_model, prepare
-from fedsparse.modelling.survival import survival_by_risk
+from fedsparse.modelling.survival_by_risk import survival_by_risk
 from fedsparse.problem.losses import Cox
 from fedsparse.requests import SurvivalCounts
 from fedsparse.requests.survival_curves import in_company

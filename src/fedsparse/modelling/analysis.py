@@ -11,7 +11,7 @@ import numpy as np
 
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.errors import DataError
+from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.after_choosing import split_estimates
 from fedsparse.modelling.choosing import (
     MOST_BETWEEN,
@@ -34,7 +34,7 @@ from fedsparse.modelling.refitting import Refitted, refitting
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import choose_again, sites_left_out, stability_of
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
-from fedsparse.modelling.survival import SurvivalTold, survival_by_risk
+from fedsparse.modelling.survival_by_risk import SurvivalTold, survival_by_risk
 from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
 from fedsparse.tables.cells import Task
@@ -134,6 +134,11 @@ def analysing(
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
+    if labels is None and asked.threshold is not None:
+        raise OptionError(
+            "--threshold is for classes, and the target has numbers; leave it out, or add --task "
+            "classification"
+        )
     task = _TASKS.get(engine.lens.loss.outcome, "auto")
     options = FitOptions.of(asked, None if labels is None else len(labels), keep, task)
     work = _Work(engine, asked, options, names, labels, on_progress)
@@ -301,6 +306,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
         )

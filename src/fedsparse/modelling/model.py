@@ -15,7 +15,9 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.files import PathLike
 from fedsparse.modelling.certainty import Certainty, HowSure
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
@@ -69,6 +71,16 @@ class Baseline(StoredPart):
         return float(np.interp(time, (0.0, *self.times), (0.0, *self.cumulative_hazard)))
 
 
+class HeldOut(StoredPart):
+    """How good models like this one are on rows that they had not seen."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    """With 95 %; None of too few rows."""
+    no_better_than_guessing: bool
+
+
 class Model(Stored):
     """A sparse linear model of named columns.
 
@@ -117,6 +129,17 @@ class Model(Stored):
     def predicted(self) -> str:
         """What is predicted, by the name of its column: of survival the event."""
         return self.target if self.event is None else self.event
+
+    @property
+    def most_of_a_class(self) -> int | None:
+        """How many features a class has at most, where classes do not share all; else None."""
+        used = [[value != 0 for value in feature.coefficients] for feature in self.features]
+        if self.task != "multiclass" or all(map(all, used)):
+            return None
+        return max(map(sum, zip(*used, strict=True)))
+
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
@@ -215,7 +238,8 @@ class Model(Stored):
         }
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a model file, or that of a fit's folder, checking that it is unchanged."""
-        file = path / "model.json" if path.is_dir() else path
+        file = Path(path)
+        file = file / "model.json" if file.is_dir() else file
         return cls.read(file, "a model; `fedsparse fit` writes them")

@@ -5,9 +5,9 @@ settings in a model file all come from the fields below: an option is declared, 
 checked here and nowhere else.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.errors import OptionError
@@ -169,6 +169,15 @@ class FitSpecification(TableSpecification):
         Literal["auto", "all", "fifth", "none"],
         Field(description="Rows to judge the model on: all in turn, a fifth of them, none."),
     ] = "auto"
+    threshold: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Probability from which on a row is taken for a class, for sensitivity and "
+            "specificity; by default 0.5.",
+        ),
+    ] = None
     stability: Annotated[
         int | None,
         Field(
@@ -233,6 +242,15 @@ class FitSpecification(TableSpecification):
         Field(description="How far the server moves; by default to the average."),
         _METHOD,
     ] = None
+
+    @model_validator(mode="after")
+    def _with_rows_to_judge_on(self) -> Self:
+        if self.threshold is not None and self.held_out == "none":
+            raise ValueError(
+                "--threshold is for rows that are held out, and --held-out none holds out none; "
+                "leave one of them out"
+            )
+        return self
 
     def algorithm(self) -> Algorithm | None:
         """The method with its options, None for the one that suits the loss.

@@ -1,10 +1,11 @@
 """How a model came about: everything that a report shows, in one file."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from fedsparse.files import PathLike
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.stored import Stored, StoredPart
 
@@ -81,6 +82,28 @@ class Score(StoredPart):
     rows: int
     metrics: dict[str, float | None]
     """By name; None where it cannot be worked out, such as AUC with one class."""
+    intervals: dict[str, Interval | None] = Field(default_factory=dict)
+    """95 % intervals of the metrics, by `fedsparse.modelling.intervals`; None of too few rows."""
+    guessing: dict[str, float] = Field(default_factory=dict)
+    """What one guess for all rows reaches, of the metrics that tell a model from a guess."""
+
+    @property
+    def decisive(self) -> str | None:
+        """The metric that says whether the model guesses: AUC or R² where there is one."""
+        known = [name for name in self.guessing if self.metrics.get(name) is not None]
+        return known[-1] if known else None
+
+    @property
+    def is_guessing(self) -> bool:
+        """Whether the decisive metric may be that of a guess: its interval reaches so far.
+
+        Of too few rows for an interval nothing shows that it is not.
+        """
+        name = self.decisive
+        if name is None:
+            return False
+        around = self.intervals.get(name)
+        return around is None or around[0] <= self.guessing[name]
 
 
 class Confusion(StoredPart):
@@ -88,6 +111,64 @@ class Confusion(StoredPart):
 
     classes: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
+
+
+class Calibration(StoredPart):
+    """The line on which what was true lies over what was predicted: best are 0 and 1.
+
+    Of classes both are log-odds. A slope below 1 says that predictions are too extreme.
+    """
+
+    intercept: float
+    intercept_interval: Interval
+    slope: float
+    slope_interval: Interval
+
+
+class CurvePoint(StoredPart):
+    """What comes of taking all rows for the class whose probability is at least so high."""
+
+    threshold: float
+    sensitivity: float
+    specificity: float
+    net_benefit: float
+    """Decision curve: rows taken rightly, less those wrongly at the odds of the threshold; a row.
+
+    Vickers & Elkin, Medical Decision Making 2006."""
+    of_all: float
+    """The same of taking every row."""
+
+
+class ObservedShare(StoredPart):
+    """Rows of about the same predicted probability."""
+
+    predicted: float
+    rows: int
+    observed: float
+    """Share of them that is of the class."""
+    interval: Interval | None
+
+
+class ClassCurves(StoredPart):
+    """How well a class is told from all others; read off counts in coarse bins of probability."""
+
+    label: str
+    rows: int
+    of_class: int
+    auc: float | None
+    auc_interval: Interval | None
+    threshold: float
+    sensitivity: float | None
+    """Of the rows of the class, the share whose probability is at least the threshold."""
+    sensitivity_interval: Interval | None
+    specificity: float | None
+    """Of the others, the share whose probability is lower."""
+    specificity_interval: Interval | None
+    calibration: Calibration | None
+    points: tuple[CurvePoint, ...]
+    """By threshold, from high to low."""
+    shares: tuple[ObservedShare, ...]
+    """Calibration curve."""
 
 
 class Evaluation(StoredPart):
@@ -100,6 +181,16 @@ class Evaluation(StoredPart):
     confusion: Confusion | None = None
     rounds: int = 0
     """Exchanges of messages that it took, the folds sharing them."""
+    curves: tuple[ClassCurves, ...] = ()
+    """Of the federated model: the second of two classes, each of several."""
+    calibration: Calibration | None = None
+    """Of the federated model, where targets are numbers."""
+
+    @property
+    def overall(self) -> Score | None:
+        """The federated model on the held-out rows of all sites."""
+        own = (score for score in self.scores if score.method == "federated")
+        return next((score for score in own if score.site is None), None)
 
 
 class FeatureStability(StoredPart):
@@ -200,6 +291,6 @@ class FitSummary(Stored):
     """Warnings a reader should know of."""
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a summary that a fit wrote."""
         return cls.read(path, "the summary of a fit; `fedsparse fit` writes fit.json")

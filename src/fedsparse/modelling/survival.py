@@ -1,116 +1,96 @@
-"""Survival by risk and the baseline hazard, from sums over coarse bins of time."""
+"""Times and events as sums over spans of time, and the baseline hazard that follows from them."""
 
-import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray
-from fedsparse.engines.conversation import Conversation
-from fedsparse.modelling.fitting import Fitted, Prepared
-from fedsparse.modelling.model import Baseline
-from fedsparse.modelling.summary import RiskGroup
-from fedsparse.requests import SurvivalCounts, SurvivalMoments
-from fedsparse.requests.survival_curves import GROUPS
-
-_BINS = 12
-_BINS_A_MEAN = 4.0
-"""Bins up to the mean time: twelve reach three times as far."""
-_FEWEST = 5
-"""Rows that a count speaks of; sites may ask for more."""
-_TERCILE = 0.43
-"""Standard deviations from the mean to a third of normal scores."""
+from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.errors import DataError
 
 
-@dataclass(frozen=True)
-class SurvivalTold:
-    """What is known of survival.
-
-    Attributes
-    ----------
-    baseline
-        Of a row of average features.
-    groups
-        Of rows by risk, the lowest first.
-    """
-
-    baseline: Baseline
-    groups: tuple[RiskGroup, ...]
-
-
-def survival_by_risk(prepared: Prepared, fitted: Fitted) -> Conversation[SurvivalTold | None]:
-    """Kaplan and Meier's curves of low, middle and high risks, and the baseline hazard.
-
-    Rows are cut at 0.43 standard deviations below and above the mean score, which are thirds of
-    normal scores. Within a bin of time the baseline hazard is constant: events over the sum of
-    exp(score) times the time spent there. None if nobody tells, or a model has no features.
+def signed_times(outcome: Any) -> FloatArray:
+    """Times of events as they are, of rows without one below 0; a DataError if there are others.
 
     Parameters
     ----------
-    prepared
-        The rows.
-    fitted
-        The model.
-    """
-    if not fitted.coefficients.any():
-        return None
-    engine, x = prepared.engine, fitted.result.coef
-    (moments,) = yield (engine.ask(SurvivalMoments(x)),)
-    if moments.count == 0:
-        return None
-    rows, scores, squares, times = (float(value) for value in moments.total("sums"))
-    mean = scores / rows
-    reach = _TERCILE * math.sqrt(max(squares / rows - mean**2, 0.0))
-    width = _readable(times / rows / _BINS_A_MEAN)
-    asked = SurvivalCounts(x, mean - reach, mean + reach, width, _BINS, _FEWEST)
-    (told,) = yield (engine.ask(asked),)
-    if told.count == 0:
-        return None
-    events, censored = (
-        np.rint(told.total(name)).reshape(GROUPS, _BINS) for name in ("events", "censored")
-    )
-    ends = np.linspace(width, _BINS * width, _BINS)
-    return SurvivalTold(
-        _baseline(ends, events.sum(axis=0), told.total("hazards")),
-        tuple(_group(ends, *own) for own in zip(events, censored, strict=True)),
-    )
-
-
-def _baseline(ends: FloatArray, events: FloatArray, hazards: FloatArray) -> Baseline:
-    """Up to the last bin that somebody tells of and that has an end."""
-    known = int(np.argmax(np.append(hazards[:-1] <= 0, True)))
-    rates = events[:known] / hazards[:known]
-    widths = np.diff(ends[:known], prepend=0.0)
-    return Baseline(
-        times=tuple(ends[:known].tolist()),
-        cumulative_hazard=tuple(np.cumsum(rates * widths).tolist()),
-    )
-
-
-def _group(ends: FloatArray, events: FloatArray, censored: FloatArray) -> RiskGroup:
-    rows = float((events + censored).sum())
-    gone = np.concatenate([[0.0], np.cumsum(events + censored)[:-1]])
-    at_risk = rows - gone
-    # Who left in a bin was there for half of it.
-    exposed = at_risk - censored / 2
-    shares = np.where(exposed > 0, 1.0 - events / np.where(exposed > 0, exposed, 1.0), 1.0)
-    known = int(np.count_nonzero(at_risk[:-1] > 0))
-    return RiskGroup(
-        rows=round(rows),
-        events=round(float(events.sum())),
-        times=tuple(ends[:known].tolist()),
-        survival=tuple(np.cumprod(np.clip(shares, 0.0, 1.0))[:known].tolist()),
-        at_risk=tuple(int(count) for count in at_risk[:known]),
-    )
-
-
-def _readable(width: float) -> float:
-    """The next number of the form 1, 2 or 5 times a power of ten.
+    outcome
+        Whether the event was seen, and when, or when observation ended: a structured array of two
+        fields as scikit-survival has it, or two columns.
 
     Examples
     --------
-    >>> _readable(3.2), _readable(170.0)
-    (5.0, 200.0)
+    >>> signed_times([[1, 7.0], [0, 9.0]]).tolist()
+    [7.0, -9.0]
     """
-    scale = 10.0 ** math.floor(math.log10(width))
-    return next(step * scale for step in (1.0, 2.0, 5.0, 10.0) if step * scale >= width)
+    events, times = _events_and_times(outcome)
+    odd = np.flatnonzero(~np.isin(events, (0, 1)))
+    if odd.size:
+        raise DataError(
+            f"row {odd[0]}: the event is {events[odd[0]]}, and an event is 1 or True if it was "
+            "seen, else 0 or False; recode it"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
+    if wrong.size:
+        raise DataError(
+            f"row {wrong[0]}: the time is {times[wrong[0]]:g}, and a time is above 0; correct it "
+            "or leave the row out"
+        )
+    return np.where(events.astype(bool), times, -times)
+
+
+def _events_and_times(outcome: Any) -> tuple[AnyArray, FloatArray]:
+    array = np.asarray(outcome)
+    names = array.dtype.names
+    if names is not None and len(names) == 2:
+        first, second = (array[name] for name in names)
+        if second.dtype == bool and first.dtype != bool:
+            first, second = second, first
+        return first, second.astype(np.float64)
+    if array.ndim == 2 and array.shape[1] == 2:
+        numbers = array.astype(np.float64)
+        return numbers[:, 0], numbers[:, 1]
+    raise DataError(
+        "y must be a structured array of an event and a time, or two columns: whether the event "
+        f"was seen, and the time; it has shape {array.shape}"
+    )
+
+
+def events_and_risks(
+    signed: FloatArray, risks: FloatArray, ends: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Events in each span of time, and Σ risk · time under observation there.
+
+    Parameters
+    ----------
+    signed
+        Times, below 0 where there was no event.
+    risks
+        exp(score) of every row.
+    ends
+        Of the spans, in increasing order; the first begins at 0, and the last holds what is later.
+
+    Examples
+    --------
+    >>> [own.tolist() for own in events_and_risks(
+    ...     np.array([3.0, -4.0]), np.array([1.0, 2.0]), np.array([2.0, 4.0])
+    ... )]
+    [[0.0, 1.0], [6.0, 5.0]]
+    """
+    times = np.abs(signed)
+    places = np.minimum(np.searchsorted(ends, times), ends.size - 1)
+    events = np.bincount(places[signed > 0], minlength=ends.size).astype(np.float64)
+    begins = np.concatenate([[0.0], ends[:-1]])
+    inside = np.clip(times[:, None], begins, ends) - begins
+    return events, risks @ inside
+
+
+def cumulative_hazard(events: FloatArray, risks: FloatArray, ends: FloatArray) -> FloatArray:
+    """Cumulative baseline hazard at the ends of spans, in each of which the hazard is constant.
+
+    Examples
+    --------
+    >>> cumulative_hazard(np.array([1.0, 2.0]), np.array([4.0, 0.0]), np.array([2.0, 4.0])).tolist()
+    [0.5, 0.5]
+    """
+    rates = np.divide(events, risks, out=np.zeros_like(events), where=risks > 0)
+    return np.cumsum(rates * np.diff(ends, prepend=0.0))

@@ -48,6 +48,9 @@ class Loss:
     ratio: ClassVar[str | None] = None
     """What e to the power of a coefficient is called; None: nothing."""
 
+    precision: ClassVar[float] = 8.0
+    """Automatic weight of the ℓ2 term, times the number of rows; see `loss_for`."""
+
     code: ClassVar[int] = slopes.NOT_COMPILED
     """Of the compiled form."""
 

@@ -14,6 +14,7 @@ class SquaredError(Loss):
     name: ClassVar[str] = "squared"
     outcome: ClassVar[Outcome] = "numbers"
     measure: ClassVar[str] = "squared error"
+    precision: ClassVar[float] = 0.01
     code: ClassVar[int] = slopes.SQUARED
     is_quadratic: ClassVar[bool] = True
     has_exact_fit: ClassVar[bool] = True
