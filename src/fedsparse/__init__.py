@@ -30,7 +30,16 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Cox, Logistic, Poisson, Softmax, SquaredError
+from fedsparse.problem.losses import (
+    Cox,
+    EncodedTargets,
+    Logistic,
+    Loss,
+    Poisson,
+    Softmax,
+    SquaredError,
+    register_loss,
+)
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.sparsity import (
     LowRank,
@@ -48,10 +57,15 @@ from fedsparse.requests import (
     Evaluate,
     Gradient,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
+    ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.research import datasets
 from fedsparse.version import __version__
@@ -75,6 +89,7 @@ __all__ = [
     "DataError",
     "DistributedIHT",
     "DivergenceWarning",
+    "EncodedTargets",
     "Engine",
     "Evaluate",
     "FedAvg",
@@ -90,21 +105,27 @@ __all__ = [
     "Gradient",
     "GrowingBatch",
     "Judge",
+    "JudgeCounts",
+    "JudgeSurvival",
     "Lens",
     "LocalEngine",
     "LocalSteps",
     "Logistic",
+    "Loss",
     "LowRank",
     "OptionError",
     "Poisson",
     "Result",
     "Rows",
+    "ScoreCounts",
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",
     "Softmax",
     "SquaredError",
     "State",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "TopK",
     "TopKGroups",
     "TopKPerClass",
@@ -113,6 +134,7 @@ __all__ = [
     "converse",
     "datasets",
     "hard_threshold",
+    "register_loss",
     "run",
     "run_together",
     "sparsity_path",

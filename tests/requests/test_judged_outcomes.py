@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+import fedsparse as fs
 from fedsparse.compute.kernels.concordance import concordant_pairs
 from fedsparse.modelling.outcome_metrics import JudgedCounts, JudgedSurvival
 from fedsparse.problem.losses import Cox
 from fedsparse.requests.judged_outcomes import judged_counts, judged_survival
+from fedsparse.requests.wire.request_bytes import decode_request, encode_request
 
 
 def pairs_by_hand(signed, scores):
@@ -64,3 +66,10 @@ def test_equal_scores_gain_nothing_and_order_half_of_the_pairs():
 def test_without_an_event_nothing_can_be_said():
     found = JudgedSurvival(**judged_survival(np.array([-1.0, -2.0]), np.ones(2), Cox())).metrics()
     assert found == {"C-index": None, "log-likelihood gained": None, "events": 0.0}
+
+
+@pytest.mark.parametrize("kind", [fs.JudgeCounts, fs.JudgeSurvival, fs.SurvivalMoments])
+def test_the_requests_survive_the_wire(kind):
+    again = decode_request(encode_request(kind(np.array([0.5, -1.0]))), (2,))
+    assert type(again) is kind
+    assert again.x.tolist() == [0.5, -1.0]

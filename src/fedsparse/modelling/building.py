@@ -81,6 +81,7 @@ def build_model(
         event=encoding.event,
         exposure=encoding.exposure,
         baseline=baseline,
+        link="log" if _task(encoding) == "regression" and fitted.link == "log" else "identity",
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(

@@ -105,6 +105,8 @@ class Model(Stored):
     """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
     baseline: Baseline | None = None
     """Of survival, where it is known."""
+    link: Literal["identity", "log"] = "identity"
+    """Of regression: whether scores are predictions, or their logarithms."""
     classes: tuple[str, ...] | None = None
     """Labels, as text; with two, the coefficients speak for the second."""
     intercepts: tuple[float, ...]
@@ -212,7 +214,8 @@ class Model(Stored):
                 {"relative hazard": np.exp(scores[:, 0]), **self._survival(scores, at)}
             )
         if self.classes is None:
-            return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
+            found = np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
+            return pl.DataFrame({f"predicted {self.target}": found})
         if self.task == "binary":
             scores = np.column_stack([np.zeros(scores.shape[0]), scores[:, 0]])
         probabilities = softmax(scores, axis=1)
