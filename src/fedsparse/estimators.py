@@ -305,14 +305,10 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Whether to tell how sure coefficients are. With half-samples also in a way that is valid
         after the choice of features.
     random_state
-    <<<<<<< HEAD
-        Fixes folds and mini-batches.
+        Fixes folds, halves and mini-batches.
     loss
         ``"squared"``; ``"poisson"`` for rates of counts; the name of another loss of numbers or
         counts, or one as an object, whose ℓ2 weight is that of ``l2``.
-    =======
-        Fixes folds, halves and mini-batches.
-    >>>>>>> inference
 
     Attributes
     ----------
@@ -347,7 +343,13 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model.support_.tolist(), round(model.intercept_, 2)
     ([4, 11], 7.0)
 
-    <<<<<<< HEAD
+    How sure is that?
+
+    >>> y += np.random.default_rng(1).standard_normal(60)
+    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
+    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
+    (array([2.5, 3. ]), [4, 11])
+
     Counts over a time each: ``y`` is the rate, and rows weigh by their time.
 
     >>> years = np.random.default_rng(1).uniform(0.5, 4.0, 60)
@@ -355,14 +357,6 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model = FedSparseRegressor(sparsity=2, loss="poisson")
     >>> model.fit(X, counts / years, sites=hospital, sample_weight=years).support_.tolist()
     [4, 11]
-    =======
-    How sure is that?
-
-    >>> y += np.random.default_rng(1).standard_normal(60)
-    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
-    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
-    (array([2.5, 3. ]), [4, 11])
-    >>>>>>> inference
     """
 
     def __init__(
@@ -454,14 +448,9 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     sparsity
         τ: how many features, which several classes share; or ``"cv"``, ``"ebic"``.
     algorithm
-    <<<<<<< HEAD
         None for `FedSplice`; or any algorithm, whose own sparsity is replaced. With one that has a
         `TopKPerClass`, τ is how many features each class has.
-    keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
-    =======
-        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
     keep, standardize, fit_intercept, sparsities, folds, rounds, stability, random_state
-    >>>>>>> inference
         As for `FedSparseRegressor`.
     intervals
         As for `FedSparseRegressor`, for two classes.

@@ -15,7 +15,7 @@ from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
-from fedsparse.modelling.model import Feature, HeldOut, Model
+from fedsparse.modelling.model import Baseline, Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
@@ -37,6 +37,7 @@ def build_model(
     files: Sequence[str] = (),
     sure: FoundSure | None = None,
     ratio: str | None = None,
+    baseline: Baseline | None = None,
     held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
@@ -53,6 +54,8 @@ def build_model(
         Digests of what it was learnt from.
     sure, ratio
         How sure coefficients are, if that was worked out, and what e to their power is called.
+    baseline
+        Of survival, if it is known.
     held_out
         How good such models are.
 
@@ -77,6 +80,7 @@ def build_model(
         target=encoding.target,
         event=encoding.event,
         exposure=encoding.exposure,
+        baseline=baseline,
         link="log" if _task(encoding) == "regression" and fitted.link == "log" else "identity",
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
@@ -180,13 +184,14 @@ def summarize(
         files=provenance.files,
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        baseline=None if found.survival is None else found.survival.baseline,
         held_out=_held_out(found.evaluation),
     )
     result = found.fitted.result
     diverged = (DIVERGED,) if result.diverged else ()
     early = sentence_on_early_end(result, specification.rounds, has_end=found.options.splices)
     return FitSummary(
-        title=specification.title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.predicted}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=provenance.source,
@@ -200,6 +205,7 @@ def summarize(
         evaluation=found.evaluation,
         stability=found.stability,
         at_sites=found.at_sites,
+        risk_groups=() if found.survival is None else found.survival.groups,
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,

@@ -230,6 +230,19 @@ class Stability(StoredPart):
     """What was found without each of the sites; empty with one, or where nobody may know."""
 
 
+class RiskGroup(StoredPart):
+    """Survival of rows of similar risk, from counts over bins of time."""
+
+    rows: int
+    events: int
+    times: tuple[float, ...]
+    """Ends of the bins."""
+    survival: tuple[float, ...]
+    """Share without an event up to each time, by Kaplan and Meier's product."""
+    at_risk: tuple[int, ...]
+    """Rows at the beginning of each bin."""
+
+
 class SitesJudged(StoredPart):
     """What sites say of the model on their own rows, each for itself."""
 
@@ -265,6 +278,8 @@ class FitSummary(Stored):
     selection: Selection | None = None
     evaluation: Evaluation | None = None
     stability: Stability | None = None
+    risk_groups: tuple[RiskGroup, ...] = ()
+    """Of survival: rows of low, middle and high risk, the model having learnt from them."""
     at_sites: SitesJudged | None = None
     """Where no sum may tell of one site; else each has a score of its own."""
     exchanges: int = 0
