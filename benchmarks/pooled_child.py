@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,16 +28,28 @@ from fedsparse.research.experiments import Problem
 FEDSPLICE = "FedSplice"
 SMALL_ROWS, SMALL_WIDTH, SMALL_SPARSITY = 400, 60, 5
 SHOWN = 30
+ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a fit chose, the processor seconds it took, and of those for checking the rows."""
+    """What a fit chose, the processor seconds it took, and of those for checking the rows.
+
+    Attributes
+    ----------
+    objectives
+        f after each of FedSplice's rounds.
+    """
 
     support: Int64Array
     seconds: float
     checking: float = 0.0
-    rounds: int = 0
+    objectives: Sequence[float] = ()
+
+    def rounds_to(self, goal: float) -> int | None:
+        """After how many rounds f was that low; None: never."""
+        reached = (round_ for round_, own in enumerate(self.objectives) if own <= goal)
+        return next(reached, None)
 
 
 def fit_alone(
@@ -46,6 +59,7 @@ def fit_alone(
     limit: float,
     splicing: dict[str, object] | None = None,
     profile: Path | None = None,
+    rounds: int = ROUNDS,
 ) -> Fitted | str:
     """Fit a saved objective; a sentence if that does not come to an end.
 
@@ -59,8 +73,11 @@ def fit_alone(
         Options of FedSplice.
     profile
         Where to write which functions took the time, which then takes longer.
+    rounds
+        FedSplice's, at most.
     """
-    arguments = [name, str(folder), str(sparsity), str(limit), json.dumps(splicing or {})]
+    told = {"rounds": rounds, **(splicing or {})}
+    arguments = [name, str(folder), str(sparsity), str(limit), json.dumps(told)]
     finished = subprocess.run(
         [sys.executable, "-m", "benchmarks.pooled_child", *arguments, str(profile or "")],
         capture_output=True,
@@ -100,10 +117,12 @@ def _fit(
     data = fs.FederatedData.from_clients([(objective.features, objective.targets)])
     problem = Problem("", data, objective.loss, sparsity)
     checked = time.process_time()
-    algorithm = fs.FedSplice(sparsity, **options)
-    result = fs.run(algorithm, problem.data, loss=problem.loss, threads=1)
+    rounds, own = options["rounds"], {key: options[key] for key in options if key != "rounds"}
+    algorithm = fs.FedSplice(sparsity, **own)
+    result = fs.run(algorithm, problem.data, loss=problem.loss, rounds=rounds, threads=1)
     ended = time.process_time()
-    return Fitted(result.support, ended - began, checked - began, result.records[-1].round)
+    objectives = [float(record.objective) for record in result.records]
+    return Fitted(result.support, ended - began, checked - began, objectives)
 
 
 def _small(objective: PooledObjective) -> PooledObjective:

@@ -30,7 +30,7 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Logistic, Softmax, SquaredError
+from fedsparse.problem.losses import Cox, Logistic, Poisson, Softmax, SquaredError
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.sparsity import (
     LowRank,
@@ -49,6 +49,7 @@ from fedsparse.requests import (
     Gradient,
     Judge,
     LocalSteps,
+    ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
@@ -70,6 +71,7 @@ __all__ = [
     "CheckpointError",
     "ColumnSquares",
     "ColumnSums",
+    "Cox",
     "Curvature",
     "DataError",
     "DistributedIHT",
@@ -94,8 +96,10 @@ __all__ = [
     "Logistic",
     "LowRank",
     "OptionError",
+    "Poisson",
     "Result",
     "Rows",
+    "ScoreCounts",
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",

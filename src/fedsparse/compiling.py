@@ -14,13 +14,13 @@ _REORDER_SUMS = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def _forget_stale_code(folder: Path) -> None:
-    """Remove compiled code older than any source in ``folder``.
+    """Remove compiled code older than any source in ``folder`` or below.
 
     numba notices a change in the file of a function, not in the files of those it calls, and
     would go on running the old callee inlined in the caller.
     """
-    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
-    for index in (folder / "__pycache__").glob("*.nbi"):
+    newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
+    for index in folder.rglob("__pycache__/*.nbi"):
         if index.stat().st_mtime < newest:
             index.unlink(missing_ok=True)
 

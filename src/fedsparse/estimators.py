@@ -4,6 +4,7 @@ They follow scikit-learn's conventions, so that pipelines, grid searches and met
 All sites are in this process; what the sites tell each other is what they would over a network.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -29,6 +31,7 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
+from fedsparse.modelling.endings import divergences, sentence_on_early_end, warn_of
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
@@ -77,9 +80,16 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
         engine = LocalEngine(data, options.loss)
         try:
-            found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
+            with divergences() as told:
+                found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
         finally:
             engine.close()
+        warn_of(told, stacklevel=3)
+        early = sentence_on_early_end(
+            found[0][1].result, specification.rounds, has_end=options.splices, option="rounds="
+        )
+        if early is not None:
+            warnings.warn(early, ConvergenceWarning, stacklevel=3)
         (self.selection_, model), self.rounds_ = found
         chosen = self.selection_
         self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
@@ -268,9 +278,10 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     Parameters
     ----------
     sparsity
-        τ: how many features, for more than two classes how many of each; or ``"cv"``, ``"ebic"``.
+        τ: how many features, which several classes share; or ``"cv"``, ``"ebic"``.
     algorithm
-        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
+        None for `FedSplice`; or any algorithm, whose own sparsity is replaced. With one that has a
+        `TopKPerClass`, τ is how many features each class has.
     keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
         As for `FedSparseRegressor`.
     l2

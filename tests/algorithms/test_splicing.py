@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import fedsparse as fs
 from fedsparse.algorithms.splicing import FEWEST_CANDIDATES, FIRST_FEATURES
@@ -362,12 +363,58 @@ class TestOptions:
             {"clients_per_round": 2},
             {"sparsity": 0},
             {"weights": "votes"},
+            {"restarts": -1},
         ],
         ids=str,
     )
     def test_that_make_no_sense_are_refused(self, options):
         with pytest.raises(fs.OptionError, match=next(iter(options))):
             fs.FedSplice(**({"sparsity": 3} | options))
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def in_blocks(loss, seed, rows=150, width=120, block=6):
+    """Three sites; columns of a block correlate by 0.95: many supports are nearly as good."""
+    random = np.random.default_rng(seed)
+    shared = np.repeat(random.standard_normal((rows, width // block)), block, axis=1)
+    Z = np.sqrt(0.95) * shared + np.sqrt(0.05) * random.standard_normal((rows, width))
+    scores = Z @ (random.standard_normal(width) * (random.random(width) < 0.1))
+    targets = scores + random.standard_normal(rows)
+    y = targets if loss == "squared" else (random.random(rows) < expit(2.0 * scores)).astype(float)
+    return list(zip(np.split(Z, 3), np.split(y, 3), strict=True))
+
+
+def with_and_without_restarts(loss, seed, count=4):
+    clients = in_blocks(loss, seed)
+    return (splice(clients, 8, loss=loss, candidates=10, restarts=own) for own in (0, count))
+
+
+class TestRestarts:
+    @pytest.mark.parametrize("loss", ONE_SCORE)
+    def test_never_end_higher(self, loss):
+        for seed in range(3):
+            once, again = with_and_without_restarts(loss, seed)
+            assert again.objective <= once.objective
+
+    def test_lead_out_of_a_support_that_no_exchange_improves(self):
+        once, again = with_and_without_restarts("logistic", 1)
+        assert again.objective < (1 - 1e-3) * once.objective
+
+    @pytest.mark.parametrize("loss", ONE_SCORE)
+    def test_are_rounds_that_follow_those_of_the_first_run(self, loss):
+        once, again = with_and_without_restarts(loss, 0)
+        rounds = again.history["round"].to_list()
+        objectives = [own.objective for own in once.records]
+        assert rounds == list(range(rounds[-1] + 1))
+        assert rounds[-1] > once.records[-1].round
+        assert [own.objective for own in again.records[: len(objectives)]] == objectives
+
+    @pytest.mark.parametrize("loss", ONE_SCORE)
+    def test_give_the_same_bits_again(self, loss):
+        (_, first), (_, second) = (with_and_without_restarts(loss, 1) for _ in range(2))
+        np.testing.assert_array_equal(first.coef, second.coef)
 
 
 # ---------------------------------------------------------------- checkpoints

@@ -856,10 +856,10 @@ class TestAwkwardProblems:
     def test_rounding_of_f_is_not_taken_for_an_end_worse_than_the_start(self):
         """Different answers tell f at the same x, and add rows up in other orders."""
         risen = []
-        for seed in range(20):
+        for seed in range(40):
             data = federate(clients_for("softmax", seed=seed, density=1.0))
-            found = fs.run(fs.FedSplice(fs.TopKRows(TAU)), data, loss="softmax", threads=1)
-            again = fs.FedSplice(fs.TopKRows(TAU), start_at=found.coef)
+            found = fs.run(fs.FedSplice(fs.TopKPerClass(TAU)), data, loss="softmax", threads=1)
+            again = fs.FedSplice(fs.TopKPerClass(TAU), start_at=found.coef)
             with warnings.catch_warnings():
                 warnings.simplefilter("error", fs.DivergenceWarning)
                 result = fs.run(again, data, loss="softmax", threads=1)

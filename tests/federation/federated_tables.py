@@ -103,6 +103,16 @@ def assert_same_analysis(found, expected):
     assert found.stability == expected.stability
     assert judged(found.evaluation) == judged(expected.evaluation)
     assert found.notes == expected.notes
+    assert sure_of(found) == sure_of(expected)
+
+
+def sure_of(found):
+    """How sure each coefficient is, as the model's file tells it."""
+    if found.sure is None:
+        return None
+    features = np.flatnonzero(found.fitted.coefficients)
+    told = [found.sure.certainty(place, 1.0, has_ratio=False) for place in features]
+    return told, found.sure.how_sure(None)
 
 
 def judged(evaluation):

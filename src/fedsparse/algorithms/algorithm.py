@@ -122,6 +122,10 @@ class Algorithm(ABC):
         """What to run, in lockstep, after a run that ended at x, to look for something better."""
         return ()
 
+    def shortened(self, state: State) -> State | None:
+        """The state to go on with where answers are not finite; None: the run has diverged."""
+        return None
+
     def divergence_advice(self) -> str:
         """What a user can do when a run diverges."""
         return "Try a smaller step size."

@@ -7,6 +7,7 @@ AISTATS 2017. FedProx: Li et al., Federated Optimization in Heterogeneous Networ
 from dataclasses import dataclass
 
 from fedsparse.algorithms.algorithm import State
+from fedsparse.algorithms.safeguard import is_safeguarded
 from fedsparse.algorithms.server_steps import after_server_step
 from fedsparse.algorithms.step_sizes import (
     batch_size_in,
@@ -78,7 +79,7 @@ class FedAvg(Stepping):
             snapshot=snapshot_in(state, self.variance_reduction),
             seed=state.seed,
             round=state.round,
-            with_objective=self.server_step == "adaptive",
+            with_objective=self.server_step == "adaptive" or is_safeguarded(state),
             with_distance=isinstance(self.server_step, str),
         )
 

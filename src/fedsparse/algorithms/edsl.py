@@ -71,6 +71,11 @@ class EDSL(Algorithm):
         """The state before the first round."""
         if len(shape) > 1:
             raise OptionError("EDSL works with the squared and the logistic loss")
+        if loss.curvature is None:
+            raise OptionError(
+                f"EDSL takes steps of a length that the curvature of the {loss.name} loss, which "
+                "has no bound, cannot tell; use FedSplice or FedIterHT"
+            )
         return with_refits(super().start(shape, seed, loss), loss)
 
     def best_known(self, state: State) -> tuple[FloatArray, float] | None:

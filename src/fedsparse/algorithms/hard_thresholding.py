@@ -24,6 +24,7 @@ from fedsparse.algorithms.refit import (
     refit_update,
     with_refits,
 )
+from fedsparse.algorithms.safeguard import is_safeguarded
 from fedsparse.algorithms.server_steps import after_server_step
 from fedsparse.algorithms.step_sizes import (
     GrowingBatch,
@@ -95,7 +96,7 @@ class FedHT(Stepping):
             snapshot=snapshot_in(state, self.variance_reduction),
             seed=state.seed,
             round=state.round,
-            with_objective=self.server_step == "adaptive",
+            with_objective=self.server_step == "adaptive" or is_safeguarded(state),
             with_distance=isinstance(self.server_step, str),
         )
 

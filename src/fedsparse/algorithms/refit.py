@@ -11,7 +11,7 @@ from fedsparse.algorithms.subset import Quadratic
 from fedsparse.arrays import FloatArray
 from fedsparse.compute.triangles import from_triangle
 from fedsparse.errors import OptionError
-from fedsparse.problem.losses import Loss, SquaredError
+from fedsparse.problem.losses import Loss
 from fedsparse.requests import Answers, Curvature, Request
 from fedsparse.threads import one_thread
 
@@ -27,7 +27,7 @@ def with_refits(state: State, loss: Loss) -> State:
         raise OptionError(
             "refit=True works with the squared and the logistic loss; leave it out for softmax"
         )
-    is_exact = isinstance(loss, SquaredError)
+    is_exact = loss.is_quadratic
     return state.remember(l2=np.array([loss.l2]), exact=np.array([is_exact]))
 
 

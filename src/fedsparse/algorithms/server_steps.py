@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.algorithms.algorithm import State
+from fedsparse.algorithms.safeguard import after_safeguarded_step, is_safeguarded
 from fedsparse.algorithms.step_sizes import ServerStep
 from fedsparse.arrays import FloatArray
 from fedsparse.compute.stacks import squared_norm
@@ -50,6 +51,8 @@ def after_server_step(
     >>> after_server_step(State(x=np.zeros(1)), answers, 0.5)
     (array([2.]), {})
     """
+    if is_safeguarded(state):
+        return after_safeguarded_step(state, answers)
     average = answers.mean("x")
     if server_step == 1.0:
         return average, {}

@@ -85,7 +85,8 @@ def step_size_in(state: State, step_size: StepSize, proximal: float = 0.0) -> fl
     """
     if step_size == "auto":
         smoothness = float(state.memory["smoothness"][0]) + proximal
-        return 1.0 / smoothness if smoothness > 0 else 1.0  # f is constant: any step will do
+        pace = float(state.memory["pace"][0]) if "pace" in state.memory else 1.0
+        return pace / smoothness if smoothness > 0 else 1.0  # f is constant: any step will do
     return _scheduled(step_size, state.round) if callable(step_size) else float(step_size)
 
 

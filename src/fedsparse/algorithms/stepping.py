@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from fedsparse.algorithms.algorithm import Algorithm
+from fedsparse.algorithms.algorithm import Algorithm, State
+from fedsparse.algorithms.safeguard import with_safeguard, with_shorter_step
 from fedsparse.algorithms.step_sizes import (
     BatchSize,
     ServerStep,
@@ -13,6 +14,7 @@ from fedsparse.algorithms.step_sizes import (
 )
 from fedsparse.checks import check_count
 from fedsparse.errors import OptionError
+from fedsparse.problem.losses import Loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,16 @@ class Stepping(Algorithm):
             )
         if not isinstance(self.variance_reduction, bool):
             check_count("variance_reduction", self.variance_reduction)
+
+    def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
+        """x_0 = 0, and a pace where step sizes are found by trying."""
+        state = super().start(shape, seed, loss)
+        options = (self.step_size, self.server_step, self.clients_per_round)
+        return with_safeguard(state, loss, *options)
+
+    def shortened(self, state: State) -> State | None:
+        """The same x with a shorter step ahead, where step sizes are found by trying."""
+        return with_shorter_step(state)
 
     def divergence_advice(self) -> str:
         """Name the option that is likely to blame and what to use instead."""

@@ -1,11 +1,13 @@
 """``fedsparse fit``: a table in, a model that a person can read and a report out."""
 
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedsparse.cli.certainty import print_certainty
 from fedsparse.cli.options import (
     Json,
     SiteColumn,
@@ -18,6 +20,7 @@ from fedsparse.cli.printing import print_table, say, shown, with_interval
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
+from fedsparse.modelling.model import RATIOS
 from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
@@ -108,9 +111,22 @@ def _print_loaded(loaded: "Loaded") -> None:
     )
     sites = len(set(loaded.sites.tolist()))
     where = "one site" if sites == 1 else f"{sites} sites"
-    what = "numbers" if loaded.classes is None else f"classes {', '.join(loaded.classes)}"
-    say(f"{loaded.targets.size:,} rows at {where}; columns: {kinds}; the target has {what}.")
+    rows = f"{loaded.targets.size:,} rows at {where}"
+    say(f"{rows}; columns: {kinds}; {_outcome_of(loaded)}.")
     _print_notes(loaded.notes)
+
+
+def _outcome_of(loaded: "Loaded") -> str:
+    """What there is to predict, in words."""
+    if loaded.classes is not None:
+        return f"the target has classes {', '.join(loaded.classes)}"
+    if loaded.task == "survival":
+        return f"{int((loaded.targets > 0).sum()):,} of them with an event"
+    if loaded.task == "counts":
+        weights = loaded.row_weights
+        total = loaded.targets.sum() if weights is None else loaded.targets @ weights
+        return f"{float(total):,.0f} counted in all"
+    return "the target has numbers"
 
 
 def _print_notes(notes: Sequence[str]) -> None:
@@ -126,24 +142,59 @@ def print_fit(summary: "FitSummary") -> None:
         _print_features(summary)
     else:
         say(told)
-    intercepts = ", ".join(shown(value) for value in summary.model.intercepts)
-    say(f"Intercept: {intercepts}.")
+    if (told := _intercept(summary.model)) is not None:
+        say(told)
     say("")
+    print_certainty(summary.model, _largest(summary.model))
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
-        _print_selection(summary.selection)
+        _print_selection(summary.selection, per_class=summary.model.most_of_a_class is not None)
+    _print_rounds(summary)
     _print_influence(summary)
 
 
-def _print_selection(chosen: "Selection") -> None:
-    """How many features were chosen, and what that took."""
+def _intercept(model: "Model") -> str | None:
+    """Where predictions begin; of survival they have no such place."""
+    if model.task == "survival":
+        return None
+    intercepts = ", ".join(shown(value) for value in model.intercepts)
+    return f"Intercept: {intercepts}."
+
+
+def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
+    """How many features were chosen, and why so many."""
+    say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+
+
+def _number_chosen(chosen: "Selection", per_class: bool) -> str:
     few = {0: "No feature was", 1: "1 feature was"}
-    best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
-    say(
-        f"{few.get(chosen.chosen, f'{chosen.chosen} features were')} chosen by {chosen.measure}"
-        f"{best}, in {chosen.rounds} rounds."
+    count = few.get(chosen.chosen, f"{chosen.chosen} features")
+    if per_class and chosen.chosen > 0:
+        return f"{count.removesuffix(' was')} of each class were"
+    return count if chosen.chosen < 2 else f"{count} were"
+
+
+def _why(chosen: "Selection") -> str:
+    """What others have to do with it, if the choice is not simply the best."""
+    if chosen.chosen == chosen.best:
+        return ""
+    return (
+        f": {chosen.best} have the lowest, and {chosen.chosen} are the fewest within one standard "
+        "error of it"
     )
+
+
+def _print_rounds(summary: "FitSummary") -> None:
+    """What everything took."""
+    if not summary.history:
+        return
+    rounds = f"Rounds: {summary.history[-1].round:,} for the model"
+    if summary.selection is not None:
+        rounds += f", {summary.selection.rounds:,} to choose the number of features"
+    if summary.exchanges:
+        rounds += f", {summary.exchanges:,} for everything together"
+    say(f"{rounds}; in a round every site answers once.")
     say("")
 
 
@@ -169,20 +220,29 @@ def _print_features(summary: "FitSummary") -> None:
         frequencies = {each.feature: each.frequency for each in summary.stability.features}
     is_one = model.task != "multiclass"
     has_scales = summary.settings.get("standardized") != "no" or not is_one
+    ratio = RATIOS.get(model.task)
     rows = [
         [
             feature.name,
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
+            *([shown(exp(feature.coefficients[0]))] if ratio else []),
+            *(
+                [shown(exp(feature.coefficients[0] * feature.scale))]
+                if ratio and has_scales
+                else []
+            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
-        for feature in sorted(model.features, key=_smallness)[:_MOST_SHOWN]
+        for feature in _largest(model)
     ]
     labels = [""] if is_one else [f" {label}" for label in model.classes or ()]
     headings = [
         "feature",
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
+        *([ratio] if ratio else []),
+        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
     print_table(_title_of_features(summary), headings, rows)
@@ -193,8 +253,10 @@ def _title_of_features(summary: "FitSummary") -> str:
     from fedsparse.modelling.no_features import GUESSING
 
     score = None if summary.evaluation is None else summary.evaluation.overall
-    count, outcome = len(summary.model.features), _outcome(summary.model)
-    more = f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
+    model = summary.model
+    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
+    more = f", at most {most} of each class" if most is not None else ""
+    more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
     chosen = f"{count} of {summary.candidates:,} features"
     if score is not None and score.is_guessing:
         were = "was" if count == 1 else "were"
@@ -205,7 +267,13 @@ def _title_of_features(summary: "FitSummary") -> str:
 def _outcome(model: "Model") -> str:
     if model.task == "binary" and model.classes is not None:
         return f"{model.target} = {model.classes[1]}"
-    return model.target
+    if model.task == "survival":
+        return f"{model.event} by {model.target}"
+    return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
+
+
+def _largest(model: "Model") -> list["Feature"]:
+    return sorted(model.features, key=_smallness)[:_MOST_SHOWN]
 
 
 def _smallness(feature: "Feature") -> float:

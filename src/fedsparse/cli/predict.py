@@ -15,8 +15,8 @@ from fedsparse.files import write_atomically
 if TYPE_CHECKING:
     import polars as pl
 
-    from fedsparse.modelling.metrics import Judged
     from fedsparse.modelling.model import Model
+    from fedsparse.modelling.outcome_metrics import AnyJudged
 
 ModelFile = Annotated[Path, typer.Argument(help="model.json from `fit` or `federation train`.")]
 
@@ -136,7 +136,7 @@ def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, A
     }
 
 
-def _score_of(judged: "Judged") -> dict[str, Any]:
+def _score_of(judged: "AnyJudged") -> dict[str, Any]:
     return {
         "rows": judged.rows,
         "metrics": judged.metrics(),

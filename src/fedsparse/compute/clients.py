@@ -12,7 +12,6 @@ from fedsparse.compute.stacks import Stack, squared_norm
 from fedsparse.compute.workers import Workers
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, coefficient_shape
-from fedsparse.problem.slopes import SQUARED
 from fedsparse.problem.sparsity import ColumnThreshold
 
 _KEPT_SHARE = 0.5
@@ -142,7 +141,7 @@ class Clients(ABC):
 
         Many clients of a few rows each would take as much memory again as their rows.
         """
-        if self.loss.code == SQUARED and diagonals.bytes <= _KEPT_SHARE * self.data.bytes:
+        if self.loss.is_quadratic and diagonals.bytes <= _KEPT_SHARE * self.data.bytes:
             self._diagonals = (which.copy(), diagonals)
 
     def penalty(self, x: FloatArray) -> float:

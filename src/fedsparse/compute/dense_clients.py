@@ -127,7 +127,7 @@ class DenseClients(Clients):
         )
         return values
 
-    def mean_gradients(self, x: FloatArray, which: Int64Array) -> DenseStack:
+    def mean_gradients(self, x: FloatArray, which: Int64Array) -> Stack:
         """Mean loss gradient of each client at ``x``."""
         start = by_class(x)
         gradients = np.empty((which.size, *start.shape))

@@ -42,7 +42,7 @@ class SparseClients(Clients):
         which: Int64Array,
         *,
         with_objective: bool,
-    ) -> tuple[SparseStack, FloatArray | None]:
+    ) -> tuple[Stack, FloatArray | None]:
         """K local steps from ``x`` on each client, and f_i(x) if asked for."""
         by_label, support = _with_support(x)
         labels = by_label.shape[0]
@@ -89,7 +89,7 @@ class SparseClients(Clients):
         )
         return values
 
-    def mean_gradients(self, x: FloatArray, which: Int64Array) -> SparseStack:
+    def mean_gradients(self, x: FloatArray, which: Int64Array) -> Stack:
         """Mean loss gradient of each client at ``x``, on the client's columns."""
         start, support = _with_support(x)
         places, indices = self._on_own_columns(which, start.shape[0])

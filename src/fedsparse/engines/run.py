@@ -375,9 +375,13 @@ class _Course:
             if not answers.is_finite():
                 if isinstance(request, Smoothness):
                     raise DataError("a client's smoothness is not finite; rescale its features")
-                self._give_up("an answer is not finite", before.round + 1)
-                return
-            after = self._algorithm.update(before, answers)
+                shortened = self._algorithm.shortened(before)
+                if shortened is None:
+                    self._give_up("an answer is not finite", before.round + 1)
+                    return
+                after = shortened
+            else:
+                after = self._algorithm.update(before, answers)
         if not np.isfinite(after.x).all():
             self._give_up("x is not finite", before.round + 1)
             return
@@ -434,7 +438,8 @@ class _Course:
         if not self._diverged:
             self._warn_if_worse_than_nothing(objective)
         records = tuple(self._reached.records)
-        return Result(x, self._diverged, self._engine.classes, records, objective)
+        is_done = not self._diverged and self._algorithm.is_done(self._reached.state)
+        return Result(x, self._diverged, self._engine.classes, records, objective, is_done)
 
     def save(self) -> None:
         """Write a checkpoint, if the run keeps one."""

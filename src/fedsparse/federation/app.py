@@ -24,7 +24,7 @@ from fedsparse.federation.server.training import DryRun, Training
 from fedsparse.federation.sites.ledger import Ledger
 from fedsparse.federation.sites.policy import Policy, read_policy
 from fedsparse.federation.sites.site import Site
-from fedsparse.federation.sites.site_tables import open_table
+from fedsparse.federation.sites.site_tables import check_site_outcome, open_table
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -77,9 +77,9 @@ def _replied(message: Message, context: Context, site: Site) -> Message:
 def _site_of(context: Context, name: str, path: Path, ledger: Ledger) -> Site:
     """The site that a node's configuration describes.
 
-    It holds ``data``, ``target``, ``name``, ``policy``, ``ledger``, ``accept-table``, and ``drop``
-    and ``category``, lists in JSON. In Flower's simulation ``data`` comes with the run and is a
-    folder; each partition takes a file.
+    It holds ``data``, ``target`` (or ``time`` and ``event``), ``exposure``, ``name``, ``policy``,
+    ``ledger``, ``accept-table``, and ``drop`` and ``category``, lists in JSON. In Flower's
+    simulation ``data`` comes with the run and is a folder; each partition takes a file.
     """
     own = context.node_config
     target = str(own.get("target", context.run_config.get("target", "")))
@@ -88,7 +88,14 @@ def _site_of(context: Context, name: str, path: Path, ledger: Ledger) -> Site:
         tuple(str(name) for name in json.loads(str(own.get(which, "[]"))))
         for which in ("drop", "category")
     )
-    table = open_table(path, target or None, drop, categories)
+    time, event, exposure = (
+        str(own.get(which, context.run_config.get(which, ""))) or None
+        for which in ("time", "event", "exposure")
+    )
+    check_site_outcome(target or None, exposure, time, event)
+    table = open_table(
+        path, time or target or None, drop, categories, event=event, exposure=exposure
+    )
     # Simulated sites have no administrators who could forbid anything.
     unasked = Policy(open_sums="data" not in own)
     rules = unasked if policy is None else read_policy(Path(str(policy)))

@@ -12,7 +12,7 @@ give the shares that open the sum.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from textwrap import shorten
 from typing import Any
 
@@ -104,6 +104,7 @@ def lens_to_bytes(lens: Lens) -> bytes:
     header: dict[str, Any] = {
         "loss": loss.name,
         "l2": float(loss.l2),
+        "options": {option: own for option, own in asdict(loss).items() if option != "l2"},
         "rows": lens.rows.to_json(),
     }
     parts = []
@@ -121,7 +122,7 @@ def lens_from_bytes(written: bytes, widest: int = wire.MAX_LENGTH) -> Lens:
     """Read what `lens_to_bytes` wrote; a WireError if it is malformed, or of too many features."""
     header, parts = unpacked(written)
     try:
-        loss = LOSSES[header["loss"]](l2=header["l2"])
+        loss = LOSSES[header["loss"]](l2=header["l2"], **header["options"])
         scaling = _scaling(header["scaling"], parts, widest) if "scaling" in header else None
         return Lens(loss, Rows.from_json(header["rows"]), scaling)
     except (ValueError, KeyError, TypeError, DataError, OptionError):

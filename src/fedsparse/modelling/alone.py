@@ -12,8 +12,16 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
 from fedsparse.problem.rows import Rows
 from fedsparse.requests.judged import judged, judged_shapes, stacked
+from fedsparse.requests.judged_outcomes import (
+    COUNTS_SHAPES,
+    SURVIVAL_SHAPES,
+    judged_counts,
+    judged_survival,
+)
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.requests.wire.request_bytes import travels
 from fedsparse.threads import one_thread
@@ -81,8 +89,10 @@ class JudgeAlone(Request):
 
     def _of_one(self, clients: Clients, place: int) -> dict[str, FloatArray]:
         data = clients.data.client(place)
-        loss, is_numbers = clients.loss, clients.classes is None
-        how: Parting = {"of": self.parts, "seed": self.part_seed, "by_class": not is_numbers}
+        loss = clients.loss
+        how: Parting = {
+            "of": self.parts, "seed": self.part_seed, "by_class": loss.outcome == "classes",
+        }  # fmt: skip
         unseen, _ = Rows().part(self.part, **how).of(data)
         if unseen.samples in (0, data.samples):
             sizes = self.answer_shapes(clients.shape)
@@ -96,10 +106,16 @@ class JudgeAlone(Request):
             engine.close()
         with one_thread():
             scores = model.scaling.apply(unseen.features) @ model.result.coef
+        return self._judged(unseen, loss, scores, model.scaling.offset)
+
+    def _judged(
+        self, unseen: FederatedData, loss: Loss, scores: FloatArray, offset: float
+    ) -> dict[str, FloatArray]:
+        """Sums over the rows that are judged on."""
         targets = loss.encode(unseen).values
-        if is_numbers:
-            scores, targets = scores + (model.scaling.offset - self.centre), targets - self.centre
-        return judged(targets, scores, is_numbers=is_numbers)
+        if loss.outcome == "numbers":
+            scores, targets = scores + (offset - self.centre), targets - self.centre
+        return judged(targets, scores, is_numbers=loss.outcome == "numbers")
 
     def _fitting(self, engine: Engine) -> Conversation[Fitted]:
         """τ features, or fewer where there are few rows."""
@@ -116,3 +132,33 @@ class JudgeAlone(Request):
         prepared = yield from prepare(engine, options)
         sparsity = max(min(self.sparsity, prepared.rows - 1), options.fewest)
         return (yield from fit_model(prepared, sparsity, options.nearly))
+
+
+@travels
+@dataclass(frozen=True)
+class JudgeCountsAlone(JudgeAlone):
+    """The same of counts."""
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """See `fedsparse.requests.judged_outcomes.judged_counts`."""
+        return COUNTS_SHAPES
+
+    def _judged(
+        self, unseen: FederatedData, loss: Loss, scores: FloatArray, offset: float
+    ) -> dict[str, FloatArray]:
+        return judged_counts(loss.encode(unseen).values, unseen.row_weights, scores)
+
+
+@travels
+@dataclass(frozen=True)
+class JudgeSurvivalAlone(JudgeAlone):
+    """The same of survival."""
+
+    def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
+        """See `fedsparse.requests.judged_outcomes.judged_survival`."""
+        return SURVIVAL_SHAPES
+
+    def _judged(
+        self, unseen: FederatedData, loss: Loss, scores: FloatArray, offset: float
+    ) -> dict[str, FloatArray]:
+        return judged_survival(loss.encode(unseen).values, scores, loss)

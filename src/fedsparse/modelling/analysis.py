@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import DataError, OptionError
+from fedsparse.modelling.after_choosing import split_estimates
 from fedsparse.modelling.choosing import (
     MOST_BETWEEN,
     choose_by_ebic,
@@ -24,11 +27,16 @@ from fedsparse.modelling.fitting import (
     fit_model,
     prepare,
 )
+from fedsparse.modelling.found_sure import FoundSure
 from fedsparse.modelling.judging import evaluate_held_out
+from fedsparse.modelling.multi_split import SplitEstimates
+from fedsparse.modelling.refitting import Refitted, refitting
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.modelling.stability import select_stably, sites_left_out
+from fedsparse.modelling.stability import choose_again, sites_left_out, stability_of
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
+from fedsparse.tables.cells import Task
 from fedsparse.tables.sentences import counted
 
 OnProgress = Callable[[str, int, int], None]
@@ -39,6 +47,9 @@ _Other = TypeVar("_Other")
 
 FOLDS = 5
 """Parts of every site's rows, each held out in turn to judge on."""
+
+_TASKS: dict[Outcome, Task] = {"counts": "counts", "survival": "survival"}
+"""What is learnt where it is neither numbers nor classes."""
 
 _LARGE = 3e8
 """Work above which everything takes more than some seconds; see `_work`."""
@@ -61,6 +72,8 @@ class Analysis:
     selection, evaluation, stability
         How τ was chosen, how good the model is, which features are found again; None if that was
         not asked for.
+    sure
+        How sure coefficients are; None if that was not worked out.
     at_sites
         What each site says for itself; None where an engine may single sites out.
     exchanges
@@ -76,6 +89,7 @@ class Analysis:
     evaluation: Evaluation | None
     stability: Stability | None
     at_sites: SitesJudged | None
+    sure: FoundSure | None
     exchanges: int
     notes: tuple[str, ...]
 
@@ -121,7 +135,8 @@ def analysing(
             "--threshold is for classes, and the target has numbers; leave it out, or add --task "
             "classification"
         )
-    options = FitOptions.of(asked, None if labels is None else len(labels), keep)
+    task = _TASKS.get(engine.lens.loss.outcome, "auto")
+    options = FitOptions.of(asked, None if labels is None else len(labels), keep, task)
     work = _Work(engine, asked, options, names, labels, on_progress)
     found, exchanges = yield from exchanges_of(work.all())
     return replace(found, exchanges=exchanges)
@@ -151,14 +166,14 @@ class _Work:
         prepared = yield from prepare(self._engine, self._options)
         if prepared.rows == 0:
             raise DataError(NO_ROWS)
-        if not prepared.is_learnable:
-            raise DataError("all rows have the same label; a model needs rows of two classes")
+        if prepared.why_not_learnable is not None:
+            raise DataError(prepared.why_not_learnable)
         plan = _plan(self._asked, self._engine, prepared, self._models_to_choose(prepared))
         self._total = self._models_to_fit(prepared, plan)
         (model, evaluation) = yield from _both(
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
         )
-        selection, fitted, stability = model
+        selection, fitted, stability, sure = model
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
@@ -168,7 +183,7 @@ class _Work:
             *_notes_on_no_features(sparsity, plan.pairs),
         )
         return Analysis(
-            fitted, options, sparsity, selection, evaluation, stability, at_sites, 0, notes
+            fitted, options, sparsity, selection, evaluation, stability, at_sites, sure, 0, notes
         )
 
     def _judged_at_sites(
@@ -187,14 +202,26 @@ class _Work:
 
     def _model_and_stability(
         self, prepared: Prepared, pairs: int
-    ) -> Conversation[tuple[Selection | None, Fitted, Stability | None]]:
-        """τ, then the model of that τ beside the features found again."""
+    ) -> Conversation[tuple[Selection | None, Fitted, Stability | None, FoundSure | None]]:
+        """τ, then the model of that τ beside the features found again, and how sure they are."""
         selection, known = yield from self._chosen(self._engine, prepared)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
-        fitted, stability = yield from _both(
-            self._final(prepared, sparsity, known), self._stability(sparsity, pairs)
+        with_intervals = sparsity > 0 and self._tells_intervals
+        (fitted, refitted), (stability, splits) = yield from _both(
+            self._final(prepared, sparsity, known, with_intervals),
+            self._stability(sparsity, pairs, with_intervals),
         )
-        return selection, fitted, stability
+        sure = None
+        if refitted is not None:
+            exchanges = refitted[1] + (0 if splits is None else splits[1])
+            sure = FoundSure(refitted[0], None if splits is None else splits[0], exchanges)
+        return selection, fitted, stability, sure
+
+    @property
+    def _tells_intervals(self) -> bool:
+        """Where coefficients are a matrix, there are none."""
+        is_asked = self._asked.intervals == "yes" or self._options.splices
+        return is_asked and self._asked.intervals != "no" and not self._options.loss.is_by_class
 
     def _chosen(
         self, engine: Engine, prepared: Prepared
@@ -220,28 +247,35 @@ class _Work:
         return chosen, None
 
     def _final(
-        self, prepared: Prepared, sparsity: int, known: Fitted | None
-    ) -> Conversation[Fitted]:
+        self, prepared: Prepared, sparsity: int, known: Fitted | None, with_intervals: bool
+    ) -> Conversation[tuple[Fitted, tuple[Refitted, int] | None]]:
+        """The model, and its coefficients without shrinkage with the exchanges these took."""
         fitted = known
         if fitted is None:
             fitted = yield from fit_model(
                 prepared, sparsity, self._options, evaluate_every=self._asked.evaluate_every
             )
         self._step(f"{sparsity} features")
-        return fitted
+        support = np.flatnonzero(fitted.coefficients)
+        if not with_intervals or not support.size:
+            return fitted, None
+        refit = exchanges_of(refitting(prepared, fitted.result.coef, support))
+        return fitted, (yield from refit)
 
-    def _stability(self, sparsity: int, pairs: int) -> Conversation[Stability | None]:
+    def _stability(
+        self, sparsity: int, pairs: int, with_intervals: bool
+    ) -> Conversation[tuple[Stability | None, tuple[SplitEstimates, int] | None]]:
+        """Which features are chosen again, and what the halves that did not choose say of them."""
         if pairs == 0 or sparsity == 0:  # of no features, none can be found again
-            return None
-        return (
-            yield from select_stably(
-                self._engine,
-                sparsity,
-                self._options,
-                self._names,
-                pairs=pairs,
-                on_model=self._step,
-            )
+            return None, None
+        again = yield from choose_again(
+            self._engine, sparsity, self._options, pairs=pairs, on_model=self._step
+        )
+        stability = stability_of(again, sparsity, self._names)
+        if not with_intervals or not again.pairs:
+            return stability, None
+        return stability, (
+            yield from exchanges_of(split_estimates(again.pairs, self._engine.width))
         )
 
     def _judged(self, plan: "_Plan") -> Conversation[Evaluation | None]:
@@ -345,10 +379,12 @@ def _work(engine: Engine, prepared: Prepared) -> float:
 
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:
     """Classes so rare that some folds may have none of their rows to learn from."""
+    if labels is None:
+        return []
     return [
         f'Class "{label}" has {counted(count, "row")} at all sites together: some folds may have '
         "none to learn from, and how well it is told from others is hardly known."
-        for label, count in zip(labels or (), prepared.labels or (), strict=True)
+        for label, count in zip(labels, prepared.labels or (), strict=True)
         if count < FOLDS
     ]
 

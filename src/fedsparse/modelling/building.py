@@ -11,19 +11,21 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
+from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.fitting import Fitted
+from fedsparse.modelling.found_sure import FoundSure
 from fedsparse.modelling.model import Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding
 from fedsparse.tables.encoding import EncodedColumn
+from fedsparse.tables.sentences import counted
 from fedsparse.version import __version__
 
-DIVERGED = (
-    "Training diverged, and the model is that of the last round before it did. Leave the step size "
-    "out, so that one is chosen that suits all sites."
-)
+_ADVICE = "Leave the step size out, so that one is chosen that suits all sites."
+
+DIVERGED = f"Training diverged, and the model is that of the last round before it did. {_ADVICE}"
 
 
 def build_model(
@@ -33,6 +35,8 @@ def build_model(
     *,
     fingerprint: str,
     files: Sequence[str] = (),
+    sure: FoundSure | None = None,
+    ratio: str | None = None,
     held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
@@ -47,6 +51,8 @@ def build_model(
         How it was made, in words.
     fingerprint, files
         Digests of what it was learnt from.
+    sure, ratio
+        How sure coefficients are, if that was worked out, and what e to their power is called.
     held_out
         How good such models are.
 
@@ -67,8 +73,10 @@ def build_model(
     used = np.flatnonzero(np.abs(coefficients).max(axis=1)).tolist()
     columns = {origins[place][0] for place in used}
     return Model(
-        task=_task(encoding.classes),
+        task=_task(encoding),
         target=encoding.target,
+        event=encoding.event,
+        exposure=encoding.exposure,
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(
@@ -79,6 +87,11 @@ def build_model(
                 coefficients=tuple(coefficients[place].tolist()),
                 mean=float(fitted.scaling.mean[place]),
                 scale=float(fitted.scaling.scale[place]),
+                certainty=None
+                if sure is None
+                else sure.certainty(
+                    place, float(fitted.scaling.scale[place]), has_ratio=ratio is not None
+                ),
             )
             for place in used
         ),
@@ -91,6 +104,7 @@ def build_model(
         fingerprint=fingerprint,
         files=tuple(files),
         versions=_versions(),
+        how_sure=None if sure is None else sure.how_sure(ratio),
         held_out=held_out,
     )
 
@@ -163,9 +177,13 @@ def summarize(
         settings,
         fingerprint=provenance.fingerprint,
         files=provenance.files,
+        sure=found.sure,
+        ratio=found.options.loss.ratio,
         held_out=_held_out(found.evaluation),
     )
-    diverged = (DIVERGED,) if found.fitted.result.diverged else ()
+    result = found.fitted.result
+    diverged = (DIVERGED,) if result.diverged else ()
+    early = sentence_on_early_end(result, specification.rounds, has_end=found.options.splices)
     return FitSummary(
         title=specification.title or f"What predicts {model.target}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -184,7 +202,26 @@ def summarize(
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,
-        notes=(*provenance.notes, *found.notes, *diverged),
+        notes=(*provenance.notes, *found.notes, *diverged, *filter(None, [early])),
+    )
+
+
+def notes_on_divergences(found: Analysis, fits: int) -> tuple[str, ...]:
+    """What a reader should know if fits beside that of the model diverged.
+
+    Parameters
+    ----------
+    found
+        By all fits.
+    fits
+        How many diverged.
+    """
+    others = fits - int(found.fitted.result.diverged)
+    if others < 1:
+        return ()
+    return (
+        f"{counted(others, 'fit')} to parts of the rows diverged and ended early: what the choice "
+        f"of the number of features, held-out rows and stability say rests on them. {_ADVICE}",
     )
 
 
@@ -214,10 +251,12 @@ def history_of(records: Sequence[Record]) -> tuple[RoundRecord, ...]:
     )
 
 
-def _task(classes: tuple[str, ...] | None) -> Literal["regression", "binary", "multiclass"]:
-    if classes is None:
-        return "regression"
-    return "binary" if len(classes) == 2 else "multiclass"
+def _task(
+    encoding: Encoding | NumberedEncoding,
+) -> Literal["regression", "binary", "multiclass", "counts", "survival"]:
+    if encoding.task != "classification":
+        return encoding.task
+    return "binary" if len(encoding.classes or ()) == 2 else "multiclass"
 
 
 def _origins(columns: Sequence[EncodedColumn]) -> list[tuple[str, str | None]]:

@@ -327,7 +327,7 @@ def _selection(
 
 
 def _of_a_row(options: FitOptions) -> str:
-    return "squared error" if options.is_regression else "log-loss"
+    return options.loss.measure
 
 
 def _points_of_folds(folds: Sequence[_Trial]) -> list[SelectionPoint]:

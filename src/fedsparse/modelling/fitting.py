@@ -11,6 +11,7 @@ from typing import TypedDict
 import numpy as np
 
 from fedsparse.algorithms import EDSL, Algorithm, FedSplice
+from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.splicing import FEWEST_CANDIDATES
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_not_negative
@@ -20,10 +21,12 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.problem.losses import LOSSES, Logistic, Loss, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
 from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
-from fedsparse.requests import ColumnSquares, ColumnSums
+from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Request
+from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables.cells import Task
 
 OnModel = Callable[[str], None]
 """Called with what has just been fitted, once for each model."""
@@ -99,7 +102,11 @@ class FitOptions:
 
     @classmethod
     def of(
-        cls, specification: FitSpecification, classes: int | None, keep: Sequence[int]
+        cls,
+        specification: FitSpecification,
+        classes: int | None,
+        keep: Sequence[int],
+        task: Task = "auto",
     ) -> "FitOptions":
         """How a specification has models fitted, once it is known what the sites have.
 
@@ -108,9 +115,11 @@ class FitOptions:
         specification
             Of the fit.
         classes
-            How many; None for regression.
+            How many; None: there are none.
         keep
             Features that are always kept.
+        task
+            What is learnt where there are no classes; see `loss_for`.
 
         Examples
         --------
@@ -118,13 +127,15 @@ class FitOptions:
         Logistic(l2=0.5)
         """
         l2 = specification.l2
+        # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
+        loss = loss_for(classes, 1.0, "auto" if l2 is None else l2, task=task)
         return cls(
-            # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
-            loss_for(classes, 1.0, "auto" if l2 is None else l2),
+            loss,
             algorithm=specification.algorithm(),
             keep=tuple(keep),
             standardize=specification.standardize,
-            intercept=specification.intercept,
+            # An intercept changes no order of events.
+            intercept=specification.intercept and loss.outcome != "survival",
             rounds=specification.rounds,
             seed=specification.seed,
             message_bytes=FedSplice.message_bytes,
@@ -157,16 +168,25 @@ class FitOptions:
     @property
     def is_regression(self) -> bool:
         """Whether targets are numbers."""
-        return isinstance(self.loss, SquaredError)
+        return self.loss.outcome == "numbers"
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether targets are classes."""
+        return self.loss.outcome == "classes"
 
     @property
     def fewest(self) -> int:
-        """Features that a model has at least: those to keep, one if it has no intercept either."""
-        return max(len(set(self.keep)), 0 if self.intercept else 1)
+        """Features that a model has at least: those to keep, one if it has no intercept either.
+
+        Of survival a model of nothing has no intercept to learn.
+        """
+        is_possible = self.intercept or self.loss.outcome == "survival"
+        return max(len(set(self.keep)), 0 if is_possible else 1)
 
     def how_to_part(self, folds: int) -> "Parting":
         """How every site's rows are cut into folds."""
-        return {"of": folds, "seed": self.seed, "by_class": not self.is_regression}
+        return {"of": folds, "seed": self.seed, "by_class": self.has_classes}
 
     @property
     def splices(self) -> bool:
@@ -174,25 +194,56 @@ class FitOptions:
         return self.algorithm is None or isinstance(self.algorithm, FedSplice)
 
 
-def loss_for(classes: int | None, rows: float, l2: float | str = "auto") -> Loss:
-    """The loss for a number of classes (None: regression), with a weight of its ℓ2 term.
+def loss_of(encoding: Encoding | NumberedEncoding) -> Loss:
+    """The loss for what an encoding has learnt, its automatic ℓ2 weight that of one row.
 
-    ``"auto"`` is 8 / rows for classes: coefficients of standardized features are then expected
-    within about ± ⅓, and stay finite where few features separate the classes (of several such
-    rules, the one that did well on all three sets of ``benchmarks/genes.py``). For regression it is
-    0.01 / rows, which only decides where rows leave several models equally good.
+    Examples
+    --------
+    >>> loss_of(NumberedEncoding(first=1, width=9, task="regression"))
+    SquaredError(l2=0.01)
+    """
+    classes = None if encoding.classes is None else len(encoding.classes)
+    return loss_for(classes, 1.0, task=encoding.task)
+
+
+def loss_for(
+    classes: int | None, rows: float, l2: float | str = "auto", *, task: Task = "auto"
+) -> Loss:
+    """The loss for a task, with a weight of its ℓ2 term.
+
+    Parameters
+    ----------
+    classes
+        How many; None: there are none.
+    rows
+        What they weigh together.
+    l2
+        A number, or ``"auto"``.
+    task
+        Which loss it is where there are no classes: of counts, of survival, else of numbers.
+
+    Notes
+    -----
+    ``"auto"`` is 8 / rows for classes, counts and survival: coefficients of standardized features
+    are then expected within about ± ⅓, and stay finite where few features separate the classes (of
+    several such rules, the one that did well on all three sets of ``benchmarks/genes.py``). For
+    regression it is 0.01 / rows, which only decides where rows leave several models equally good.
 
     Examples
     --------
     >>> loss_for(2, 100.0), loss_for(None, 100.0, l2=0.5)
     (Logistic(l2=0.08), SquaredError(l2=0.5))
     """
-    precision = 0.01 if classes is None else 8.0
+    precision = 0.01 if classes is None and task not in ("counts", "survival") else 8.0
     if isinstance(l2, str) and l2 != "auto":
         raise OptionError(f'l2 must be a number ≥ 0 or "auto", not {l2!r}')
     if not isinstance(l2, str):
         check_not_negative("l2", l2)
     weight = precision / rows if isinstance(l2, str) else float(l2)
+    if task == "counts":
+        return LOSSES["poisson"](l2=weight)
+    if task == "survival":
+        return LOSSES["cox"](l2=weight)
     if classes is None:
         return SquaredError(l2=weight)
     return Logistic(l2=weight) if classes == 2 else Softmax(l2=weight)
@@ -211,7 +262,10 @@ class Prepared:
     stored
         Numbers that are stored: all of dense rows, the non-zeros of sparse ones.
     labels
-        Rows of each class; None for numbers.
+        Rows of each class, of survival without an event and with one; None where neither is
+        learnt.
+    counted
+        Sum of all counts; None where none are learnt.
     """
 
     engine: Engine
@@ -219,6 +273,7 @@ class Prepared:
     mass: float
     stored: int
     labels: tuple[int, ...] | None
+    counted: float | None = None
 
     @property
     def scaling(self) -> Scaling:
@@ -234,9 +289,22 @@ class Prepared:
 
     @property
     def is_learnable(self) -> bool:
-        """Whether there are rows, and of more than one class if they have classes."""
-        has_classes = self.labels is None or sum(count > 0 for count in self.labels) > 1
-        return self.rows > 0 and has_classes
+        """Whether there are rows, and what is to be told apart: classes, counts or events."""
+        return self.rows > 0 and self.why_not_learnable is None
+
+    @property
+    def why_not_learnable(self) -> str | None:
+        """Why nothing can be learnt from the rows, in a sentence."""
+        if self.counted is not None and self.counted <= 0:
+            return "every count is 0; a model needs rows in which something was counted"
+        if self.labels is None:
+            return None
+        if self.loss.outcome == "survival":
+            if self.labels[1] == 0:
+                return "no row has an event; a model needs rows with events"
+        elif sum(count > 0 for count in self.labels) < 2:
+            return "all rows have the same label; a model needs rows of two classes"
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +339,8 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     """Have all clients fill and scale their features in the same way, by sums over their rows.
 
     Columns that do not vary become 0. Features are centred if they are dense and there is an
-    intercept; with one, the targets of a regression are, too. Missing values become the mean.
+    intercept, or of survival, where none is needed; with one, the targets of a regression are, too.
+    Missing values become the mean.
 
     Parameters
     ----------
@@ -290,9 +359,12 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     ([5.0, 7.0], [2.0, inf])
     """
     check_fit(options, engine.width)
+    outcome = options.loss.outcome
     classes = 0 if engine.classes is None else engine.classes.size
     request = ColumnSums(
-        with_target=options.is_regression, classes=classes, with_holes=engine.has_holes
+        with_target=outcome in ("numbers", "counts"),
+        classes=2 if outcome == "survival" else classes,
+        with_holes=engine.has_holes,
     )
     (sums,) = yield (engine.ask(request),)
     if sums.count == 0:
@@ -306,12 +378,14 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
         if squares.count == 0:
             raise DataError("no site tells how its columns vary; see to the sites and begin anew")
         deviations = np.sqrt(squares.mean("squares"))  # by the rows that told them
-    offset = sums.average("target")
+    offset = sums.average("target") if outcome == "numbers" else 0.0
     scaling = _scaling(engine, options, means, deviations, offset)
     lens = replace(engine.lens, loss=options.loss_on(mass), scaling=scaling)
-    labels = tuple(np.rint(sums.total("labels")).astype(int).tolist()) if classes else None
+    has_labels = request.classes > 0
+    labels = tuple(np.rint(sums.total("labels")).astype(int).tolist()) if has_labels else None
+    counted = float(sums.total("target")) if outcome == "counts" else None
     rows, stored = (round(float(sums.total(name))) for name in ("rows", "stored"))
-    return Prepared(engine.through(lens), rows, mass, stored, labels)
+    return Prepared(engine.through(lens), rows, mass, stored, labels, counted)
 
 
 def _scaling(
@@ -326,7 +400,8 @@ def _scaling(
         # What rounding makes of a constant column is no variation.
         varies = deviations > 1e-12 * np.abs(means)
         scale = np.where(varies, deviations, np.inf)
-        if options.intercept and not engine.is_sparse:
+        may_shift = options.intercept or options.loss.outcome == "survival"
+        if may_shift and not engine.is_sparse:
             mean = means
     value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0
     fill = means if engine.has_holes else None
@@ -440,6 +515,8 @@ def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm
             f"{len(set(options.keep))} features are to be kept, more than the sparsity of "
             f"{sparsity}; raise it"
         )
+    if sparsity == 0 and not options.intercept and options.fewest == 0:
+        return _NoFeatures(weights="samples")
     if sparsity < options.fewest:
         raise OptionError("without an intercept a model has 1 feature or more; ask for no fewer")
     constraint = _constraint(options)(sparsity + len(intercept), keep=(*options.keep, *intercept))
@@ -453,6 +530,20 @@ def algorithm_for(columns: int, sparsity: int, options: FitOptions) -> Algorithm
     if "sparsity" not in {option.name for option in fields(options.algorithm)}:
         return options.algorithm
     return replace(options.algorithm, sparsity=constraint)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class _NoFeatures(Algorithm):
+    """The model of τ = 0 where there is no intercept to learn: x = 0, in no round."""
+
+    def is_done(self, state: State) -> bool:
+        return True
+
+    def request(self, state: State) -> Request:
+        raise NotImplementedError  # it is done before it begins
+
+    def update(self, state: State, answers: Answers) -> State:
+        raise NotImplementedError
 
 
 def candidates_for(sparsity: int, rows: float, options: FitOptions) -> int | None:
@@ -482,7 +573,7 @@ def candidates_for(sparsity: int, rows: float, options: FitOptions) -> int | Non
 
 def _constraint(options: FitOptions) -> type[TopK | TopKPerClass | TopKRows]:
     """What τ counts: entries of a vector, features of all classes, or of each."""
-    if not isinstance(options.loss, Softmax):
+    if not options.loss.is_by_class:
         return TopK
     by_class = isinstance(getattr(options.algorithm, "sparsity", None), TopKPerClass)
     return TopKPerClass if by_class else TopKRows

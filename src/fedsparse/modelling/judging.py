@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.modelling.curves import calibration_of_numbers, curves_of
 from fedsparse.modelling.fitting import (
     FitOptions,
@@ -19,11 +20,21 @@ from fedsparse.modelling.fitting import (
     tell_nobody,
 )
 from fedsparse.modelling.metrics import Judged
+from fedsparse.modelling.outcome_metrics import AnyJudged, JudgedCounts, JudgedSurvival
 from fedsparse.modelling.summary import Confusion, Evaluation, Score, WayOfLearning
-from fedsparse.requests import Answers, Judge, ScoreCounts
+from fedsparse.problem.losses import Outcome
+from fedsparse.requests import Answers, Judge, JudgeCounts, JudgeSurvival, Request, ScoreCounts
 
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
 """Gives τ for training rows, so that choosing is part of what is judged."""
+
+_JUDGING: dict[Outcome, type[Judge] | type[JudgeCounts] | type[JudgeSurvival]] = {
+    "numbers": Judge, "classes": Judge, "counts": JudgeCounts, "survival": JudgeSurvival,
+}  # fmt: skip
+_ALONE: dict[Outcome, type[JudgeAlone]] = {
+    "numbers": JudgeAlone, "classes": JudgeAlone, "counts": JudgeCountsAlone,
+    "survival": JudgeSurvivalAlone,
+}  # fmt: skip
 
 _METHODS: tuple[WayOfLearning, ...] = ("federated", "alone", "pooled")
 
@@ -73,7 +84,7 @@ def evaluate_held_out(
     judge = _Judge(engine, choose_sparsity, options, folds, threshold, on_model)
     parts = range(1 if only_first else folds)
     found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
-    sums: dict[tuple[WayOfLearning, str | None], Judged] = {}
+    sums: dict[tuple[WayOfLearning, str | None], Any] = {}
     for method, site, own in (told for of_fold in found for told in of_fold.judged):
         if own is not None:
             before = sums.get((method, site))
@@ -81,18 +92,13 @@ def evaluate_held_out(
     overall = sums.get(("federated", None))
     if overall is None:
         return None
-    names = labels or tuple(str(code) for code in range(overall.confusion.shape[0]))
-    told = [of_fold.counts for of_fold in found if of_fold.counts is not None]
-    counts = np.sum(told, axis=0) if told else None
     share = "a random fifth" if folds == 5 else f"one part in {folds}"
     return Evaluation(
         folds=len(parts),
         held_out=f"{share} of every site's rows" if only_first else "every row once",
         scores=tuple(_scores(sums, engine.names)),
-        confusion=_confusion(overall, names),
         rounds=exchanges,
-        curves=() if counts is None else curves_of(overall, counts, threshold, names),
-        calibration=calibration_of_numbers(overall) if overall.is_numbers else None,
+        **_closely(overall, [of_fold.counts for of_fold in found], threshold, labels),
     )
 
 
@@ -106,7 +112,7 @@ def given(sparsity: int) -> ChooseSparsity:
     return choose
 
 
-_Told = list[tuple[WayOfLearning, str | None, Judged | None]]
+_Told = list[tuple[WayOfLearning, str | None, AnyJudged | None]]
 """By way of learning and site (None: all sites together), what was told of held-out rows."""
 
 
@@ -119,7 +125,7 @@ class _OfFold:
 
 
 def _scores(
-    sums: Mapping[tuple[WayOfLearning, str | None], Judged], names: Sequence[str]
+    sums: Mapping[tuple[WayOfLearning, str | None], AnyJudged], names: Sequence[str]
 ) -> list[Score]:
     """All sites together first, then site by site."""
     keys = [(method, site) for site in (None, *names) for method in _METHODS]
@@ -137,11 +143,24 @@ def _scores(
     ]
 
 
-def _confusion(judged: Judged, labels: tuple[str, ...]) -> Confusion | None:
+def _closely(
+    judged: AnyJudged,
+    counts: Sequence[FloatArray | None],
+    threshold: float,
+    labels: tuple[str, ...],
+) -> dict[str, Any]:
+    """More of the federated model: which classes it confuses, its curves, its calibration."""
+    if not isinstance(judged, Judged):
+        return {}
     if judged.is_numbers:
-        return None
-    counts = judged.confusion.tolist()
-    return Confusion(classes=labels, counts=tuple(map(tuple, counts)))
+        return {"calibration": calibration_of_numbers(judged)}
+    confusion = judged.confusion
+    names = labels or tuple(str(code) for code in range(confusion.shape[0]))
+    told = [own for own in counts if own is not None]
+    return {
+        "confusion": Confusion(classes=names, counts=tuple(map(tuple, confusion.tolist()))),
+        "curves": curves_of(judged, np.sum(told, axis=0), threshold, names) if told else (),
+    }
 
 
 @dataclass(frozen=True)
@@ -182,12 +201,13 @@ class _Judge:
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
         rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
         lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
-        unseen, request = self.engine.through(lens), Judge(model.result.coef)
+        unseen = self.engine.through(lens)
+        request: Request = _JUDGING[self.options.loss.outcome](model.result.coef)
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
         if self.engine.can_single_out:
             sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
         asks = [unseen.ask(request, which=which) for _, which in sites]
-        if method == "federated" and not self.options.is_regression:
+        if method == "federated" and self.options.has_classes:
             asks.append(unseen.ask(ScoreCounts(model.result.coef, self.threshold)))
         answers = yield tuple(asks)
         judged: _Told = [
@@ -201,7 +221,7 @@ class _Judge:
         """Each site by itself: it tells its own sums, which are added up for all."""
         options, how = self.options, self.options.how_to_part(self.folds)
         is_auto = options.auto_rows is not None
-        request = JudgeAlone(
+        request = _ALONE[options.loss.outcome](
             sparsity=sparsity,
             keep=np.isin(np.arange(self.engine.width), options.keep).astype(np.float64),
             part=part,
@@ -229,5 +249,9 @@ class _Judge:
         each: _Told = [("alone", name, own) for name, own in zip(names, judged, strict=True)]
         return _OfFold([*(("alone", None, own) for own in judged), *each])
 
-    def _judged(self, answers: Answers, centre: float) -> Judged | None:
+    def _judged(self, answers: Answers, centre: float) -> AnyJudged | None:
+        if self.options.loss.outcome == "counts":
+            return JudgedCounts.told(answers)
+        if self.options.loss.outcome == "survival":
+            return JudgedSurvival.told(answers)
         return Judged.told(answers, is_numbers=self.options.is_regression, centre=centre)

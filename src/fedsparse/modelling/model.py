@@ -14,13 +14,19 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.modelling.certainty import Certainty, HowSure
 from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
+from fedsparse.tables.inputs import Roles
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+RATIOS = {"counts": "rate ratio", "survival": "hazard ratio"}
+"""What exp(coefficient) is called, by task, where it is the usual way to tell an effect."""
 
 
 class Feature(StoredPart):
@@ -36,6 +42,8 @@ class Feature(StoredPart):
     mean: float
     scale: float
     """Standardization that the model was learnt with."""
+    certainty: Certainty | None = None
+    """How sure the coefficient is; None if that was not worked out."""
 
 
 class HeldOut(StoredPart):
@@ -63,8 +71,13 @@ class Model(Stored):
     """
 
     format: Literal["fedsparse-model"] = "fedsparse-model"
-    task: Literal["regression", "binary", "multiclass"]
+    task: Literal["regression", "binary", "multiclass", "counts", "survival"]
     target: str
+    """Of survival the time."""
+    event: str | None = None
+    """Of survival: the column that says whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
     classes: tuple[str, ...] | None = None
     """Labels, as text; with two, the coefficients speak for the second."""
     intercepts: tuple[float, ...]
@@ -77,6 +90,22 @@ class Model(Stored):
     files: tuple[str, ...] = ()
     """SHA-256 of the files that held them."""
     versions: dict[str, str]
+    how_sure: HowSure | None = None
+    """What the features' certainties are about; None if they were not worked out."""
+
+    @property
+    def outcome(self) -> Roles:
+        """The columns of what is predicted."""
+        return Roles(target=self.target, event=self.event, exposure=self.exposure)
+
+    @property
+    def most_of_a_class(self) -> int | None:
+        """How many features a class has at most, where classes do not share all; else None."""
+        used = [[value != 0 for value in feature.coefficients] for feature in self.features]
+        if self.task != "multiclass" or all(map(all, used)):
+            return None
+        return max(map(sum, zip(*used, strict=True)))
+
     held_out: HeldOut | None = None
     """None: that was not measured."""
 
@@ -132,6 +161,11 @@ class Model(Stored):
         import polars as pl
 
         scores = self.scores(features)
+        if self.task == "counts":
+            unit = "" if self.exposure is None else f" per {self.exposure}"
+            return pl.DataFrame({f"predicted {self.target}{unit}": np.exp(scores[:, 0])})
+        if self.task == "survival":
+            return pl.DataFrame({"relative hazard": np.exp(scores[:, 0])})
         if self.classes is None:
             return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
         if self.task == "binary":

@@ -50,10 +50,18 @@ def guess_of(model: Model) -> str:
     ...                columns=(), settings={}, fingerprint="", versions={}))
     'its average does'
     """
+    if model.task == "counts":
+        return "one rate for all rows does"
+    if model.task == "survival":
+        return "the same risk for all rows does"
     return "its average does" if model.classes is None else "the shares of its classes do"
 
 
 def _answer(model: Model) -> str:
+    if model.task == "counts":
+        return f"{np.exp(model.intercepts[0]):.4g}"
+    if model.task == "survival":
+        return "the same hazard"
     if model.classes is None:
         return f"{model.intercepts[0]:.4g}"
     shares = softmax(model.intercepts)

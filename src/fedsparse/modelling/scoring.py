@@ -12,7 +12,10 @@ from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
 from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.model import Model
-from fedsparse.tables.encoding import encode_labels, encode_numbers
+from fedsparse.modelling.outcome_metrics import AnyJudged, JudgedCounts, JudgedSurvival
+from fedsparse.problem.losses import as_loss
+from fedsparse.requests.judged_outcomes import judged_counts, judged_survival
+from fedsparse.tables.encoding import encode_labels, encode_numbers, encode_outcome
 from fedsparse.tables.inputs import ALL_ROWS, Roles, are_libsvm, as_files, read_table, stem_of
 from fedsparse.tables.values import labels
 
@@ -62,7 +65,7 @@ def read_rows(model: Model, path: Path) -> FileRows:
         return _read_libsvm(model, path)
     frame = read_table(path)
     features = model.features_of(frame, path.name)
-    used = {model.target, *(column.name for column in model.columns)}
+    used = {*model.outcome.outcome.values(), *(column.name for column in model.columns)}
     return FileRows(
         features,
         frame,
@@ -89,7 +92,7 @@ def file_digest(path: Path) -> str:
 
 def sums_by_site(
     model: Model, paths: Sequence[Path], site: str | None, on_note: Callable[[str], None]
-) -> dict[str, Judged]:
+) -> dict[str, AnyJudged]:
     """How predictions compare with the targets of files, site by site.
 
     Parameters
@@ -106,16 +109,18 @@ def sums_by_site(
     files = as_files(paths, Roles(site=site))
     if site is not None and are_libsvm(files):
         raise OptionError(f'--site "{site}" is for tables; give one LIBSVM file per site')
-    sums: dict[str, Judged] = {}
+    sums: dict[str, AnyJudged] = {}
     for path in files:
         rows = read_rows(model, path)
         if rows.is_known:
             on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
         targets = targets_of(model, rows.frame, path.name)
+        weights = exposures_of(model, rows.frame, path.name)
         scores = model.scores(rows.features)
         whole = ALL_ROWS if len(files) == 1 else stem_of(path)
         for name, own in _sites(rows.frame, site, whole, path.name).items():
-            sums[name] = judged_scores(model, targets[own], scores[own])
+            own_weights = None if weights is None else weights[own]
+            sums[name] = judged_scores(model, targets[own], scores[own], own_weights)
     return sums
 
 
@@ -141,10 +146,15 @@ def _filled(model: Model, frame: "pl.DataFrame") -> Int64Array:
 
 
 def targets_of(model: Model, frame: "pl.DataFrame", where: str) -> AnyArray:
-    """What a model should predict of the rows of a table: numbers, or places of classes."""
-    if model.classes is None:
-        return encode_numbers(frame, model.target, where)
-    return encode_labels(frame, model.target, model.classes, where)
+    """What a model should predict of a table's rows: see `fedsparse.tables.Encoding.targets`."""
+    if model.classes is not None:
+        return encode_labels(frame, model.target, model.classes, where)
+    return encode_outcome(frame, model.outcome, model.task, where)
+
+
+def exposures_of(model: Model, frame: "pl.DataFrame", where: str) -> FloatArray | None:
+    """For how long, or of how many, a table's rows were counted; None: of all the same."""
+    return None if model.exposure is None else encode_numbers(frame, model.exposure, where)
 
 
 def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> dict[str, AnyArray]:
@@ -158,14 +168,22 @@ def _sites(frame: "pl.DataFrame", site: str | None, whole: str, where: str) -> d
     return {name: np.flatnonzero(codes == place) for place, name in enumerate(names)}
 
 
-def judged_scores(model: Model, targets: AnyArray, scores: FloatArray) -> Judged:
+def judged_scores(
+    model: Model, targets: AnyArray, scores: FloatArray, exposures: FloatArray | None = None
+) -> AnyJudged:
     """How `Model.scores` compare with targets."""
     own = scores if model.task == "multiclass" else scores[:, 0]
+    if model.task == "counts":
+        return JudgedCounts(**judged_counts(targets, exposures, own))
+    if model.task == "survival":
+        return JudgedSurvival(**judged_survival(targets, own, as_loss("cox")))
     return Judged.of(targets, own, is_numbers=model.classes is None)
 
 
-def null_scores(model: Model, targets: AnyArray) -> FloatArray:
-    """Scores of the best model without features: the mean of the targets, or shares of classes.
+def null_scores(model: Model, targets: AnyArray, exposures: FloatArray | None = None) -> FloatArray:
+    """Scores of the best model without features: a mean, a rate, shares of classes.
+
+    Of survival all rows have the same score.
 
     Examples
     --------
@@ -174,6 +192,11 @@ def null_scores(model: Model, targets: AnyArray) -> FloatArray:
     >>> null_scores(model, np.array([0, 1, 1, 1])).round(3).ravel().tolist()
     [1.099, 1.099, 1.099, 1.099]
     """
+    if model.task == "survival":
+        return np.zeros((targets.size, 1))
+    if model.task == "counts":
+        rate = float(np.average(targets, weights=exposures))
+        return np.full((targets.size, 1), np.log(max(rate, _NOBODY)))
     if model.classes is None:
         return np.full((targets.size, 1), targets.mean())
     counts = np.bincount(targets, minlength=len(model.classes))

@@ -51,8 +51,25 @@ class TableSpecification(Settings):
         Names, Field(description="Column that must be in the model; may be repeated."), _COLUMNS
     ] = ()
     task: Annotated[
-        Task, Field(description="What the target is: classes or numbers."), _COLUMNS
+        Task,
+        Field(description="What is predicted: classes, numbers, counts or times of an event."),
+        _COLUMNS,
     ] = "auto"
+    exposure: Annotated[
+        str | None,
+        Field(description="Of counts: column that says for how long, or of how many."),
+        _COLUMNS,
+    ] = None
+    time: Annotated[
+        str | None,
+        Field(description="Of survival: column that says when the event was, or the last look."),
+        _COLUMNS,
+    ] = None
+    event: Annotated[
+        str | None,
+        Field(description="Of survival: column that says whether the event was (1) or not (0)."),
+        _COLUMNS,
+    ] = None
     impute: Annotated[
         Impute,
         Field(
@@ -66,10 +83,56 @@ class TableSpecification(Settings):
     ] = MINIMUM_ROWS
 
     def roles(self, target: str | None = None, site: str | None = None) -> Roles:
-        """What the columns are for."""
+        """What the columns are for; an OptionError if they do not suit the task."""
+        check_outcome(self.task, target, self.exposure, self.time, self.event)
         return Roles(
-            target=target, site=site, drop=self.drop, categories=self.category, keep=self.keep
+            target=self.time or target,
+            event=self.event,
+            exposure=self.exposure,
+            site=site,
+            drop=self.drop,
+            categories=self.category,
+            keep=self.keep,
         )
+
+
+def check_outcome(
+    task: Task, target: str | None, exposure: str | None, time: str | None, event: str | None
+) -> None:
+    """Refuse columns of an outcome that do not suit the task.
+
+    Parameters
+    ----------
+    task
+        What is learnt.
+    target, exposure, time, event
+        Columns, as they were named.
+
+    Examples
+    --------
+    >>> check_outcome("survival", None, None, time="months", event=None)
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: --task survival needs --event, a column of 0 and 1; name it
+    """
+    if task == "survival":
+        if target is not None:
+            raise OptionError(
+                f'--task survival predicts --time and --event; leave --target "{target}" out'
+            )
+        for option, named, what in (
+            ("--time", time, "a column of times"), ("--event", event, "a column of 0 and 1")
+        ):  # fmt: skip
+            if named is None:
+                raise OptionError(f"--task survival needs {option}, {what}; name it")
+    for option, named, needed in (
+        ("--exposure", exposure, "counts"), ("--time", time, "survival"),
+        ("--event", event, "survival"),
+    ):  # fmt: skip
+        if named is not None and task != needed:
+            raise OptionError(
+                f"{option} means nothing without --task {needed}; add that, or leave {option} out"
+            )
 
 
 class FitSpecification(TableSpecification):
@@ -123,6 +186,14 @@ class FitSpecification(TableSpecification):
             "default 25 of small data, 0 of large.",
         ),
     ] = None
+    intervals: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether to tell how sure coefficients are: as if the features were chosen "
+            "beforehand and, from the half-samples, valid after the choice. 'auto' does it with "
+            "FedSplice, which asks sites for the same second derivatives."
+        ),
+    ] = "auto"
     l2: Annotated[
         float | None,
         Field(ge=0, description="Weight of the ℓ2 term; by default set by the number of rows."),

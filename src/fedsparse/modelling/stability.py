@@ -10,7 +10,15 @@ from fedsparse.checks import check_count
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import OptionError
-from fedsparse.modelling.fitting import FitOptions, OnModel, fit_model, prepare, tell_nobody
+from fedsparse.modelling.fitting import (
+    FitOptions,
+    Fitted,
+    OnModel,
+    Prepared,
+    fit_model,
+    prepare,
+    tell_nobody,
+)
 from fedsparse.modelling.summary import FeatureStability, LeftOut, Stability
 from fedsparse.problem.rows import Rows
 
@@ -60,47 +68,118 @@ def select_stably(
     >>> found.features[0].frequency, found.features[0].without_a_site
     (1.0, 1.0)
     """
+    _check_threshold(threshold)
+    again = yield from choose_again(engine, sparsity, options, pairs=pairs, on_model=on_model)
+    return stability_of(again, sparsity, names, threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A model of some rows.
+
+    Attributes
+    ----------
+    prepared
+        The rows.
+    model
+        Fitted on them.
+    """
+
+    prepared: Prepared
+    model: Fitted
+
+    @property
+    def support(self) -> Int64Array:
+        """Places of the features it uses."""
+        rows = self.model.coefficients.reshape(len(self.model.coefficients), -1)
+        return np.flatnonzero(np.abs(rows).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenAgain:
+    """Models on halves of the rows, and without each of the sites; None: nothing can be learnt.
+
+    Attributes
+    ----------
+    halves
+        In complementary pairs.
+    without
+        By the site that is left out.
+    exchanges
+        That all of them took.
+    """
+
+    halves: tuple[tuple[Chosen | None, Chosen | None], ...]
+    without: dict[str, Chosen]
+    exchanges: int
+
+    @property
+    def pairs(self) -> list[tuple[Chosen, Chosen]]:
+        """Pairs of which both halves can be learnt from."""
+        return [(one, other) for one, other in self.halves if one is not None and other is not None]
+
+
+def choose_again(
+    engine: Engine,
+    sparsity: int,
+    options: FitOptions,
+    *,
+    pairs: int = 25,
+    on_model: OnModel = tell_nobody,
+) -> Conversation[ChosenAgain]:
+    """The models that `select_stably` compares; parameters are as there."""
     check_count("pairs", pairs)
-    if not 0.5 < threshold <= 1.0:
-        raise OptionError(f"threshold must be above 0.5 and at most 1, not {threshold!r}")
     rows, left_out = engine.lens.rows, sites_left_out(engine)
     halves = [
-        rows.part(half, of=2, seed=options.seed + pair, by_class=not options.is_regression)
+        rows.part(half, of=2, seed=options.seed + pair, by_class=options.has_classes)
         for pair in range(pairs)
         for half in (0, 1)
     ]
     without = [rows.without(site) for site in range(len(left_out))]
     labels = ["half of the rows"] * len(halves) + [f"without {name}" for name in left_out]
     fits = [
-        _support(engine, own, sparsity, options, label, on_model)
+        _chosen(engine, own, sparsity, options, label, on_model)
         for own, label in zip([*halves, *without], labels, strict=True)
     ]
     found, exchanges = yield from exchanges_of(together(fits))
-    of_halves = [own.support for own in found[: len(halves)] if own is not None]
-    of_sites = {
-        site: own
-        for site, own in zip(left_out, found[len(halves) :], strict=True)
-        if own is not None
-    }
+    of_sites = zip(left_out, found[len(halves) :], strict=True)
+    return ChosenAgain(
+        halves=tuple(zip(found[: len(halves) : 2], found[1 : len(halves) : 2], strict=True)),
+        without={site: own for site, own in of_sites if own is not None},
+        exchanges=exchanges,
+    )
+
+
+def stability_of(
+    again: ChosenAgain, sparsity: int, names: Sequence[str], threshold: float = 0.75
+) -> Stability | None:
+    """How often each feature was chosen; parameters are those of `select_stably`."""
+    of_halves = [own.support for pair in again.halves for own in pair if own is not None]
     if not of_halves:
         return None
+    of_sites = {site: own.support for site, own in again.without.items()}
     average = float(np.mean([support.size for support in of_halves]))
     return Stability(
         subsamples=len(of_halves),
         sparsity=sparsity,
         threshold=threshold,
-        expected_false=average**2 / ((2.0 * threshold - 1.0) * engine.width),
-        features=_frequencies(of_halves, [own.support for own in of_sites.values()], names),
-        rounds=exchanges,
+        expected_false=average**2 / ((2.0 * threshold - 1.0) * len(names)),
+        features=_frequencies(of_halves, list(of_sites.values()), names),
+        rounds=again.exchanges,
         left_out=tuple(
             LeftOut(
                 site=site,
-                features=tuple(names[feature] for feature in own.support),
-                objective=own.objective,
+                features=tuple(names[feature] for feature in support),
+                objective=again.without[site].model.result.objective,
             )
-            for site, own in of_sites.items()
+            for site, support in of_sites.items()
         ),
     )
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0.5 < threshold <= 1.0:
+        raise OptionError(f"threshold must be above 0.5 and at most 1, not {threshold!r}")
 
 
 def sites_left_out(engine: Engine) -> tuple[str, ...]:
@@ -116,30 +195,21 @@ def sites_left_out(engine: Engine) -> tuple[str, ...]:
     return engine.names if len(engine.names) > 1 and engine.can_single_out else ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Features chosen on some rows, and f there."""
-
-    support: Int64Array
-    objective: float
-
-
-def _support(
+def _chosen(
     engine: Engine,
     rows: Rows,
     sparsity: int,
     options: FitOptions,
     label: str,
     on_model: OnModel,
-) -> Conversation[_Found | None]:
-    """Features chosen on some rows; None if nothing can be learnt from them."""
+) -> Conversation[Chosen | None]:
+    """A model of some rows; None if nothing can be learnt from them."""
     prepared = yield from prepare(engine.where(rows), options)
     if not prepared.is_learnable:
         return None
     model = yield from fit_model(prepared, sparsity, options.nearly)
     on_model(label)
-    used = np.abs(model.coefficients.reshape(engine.width, -1)).max(axis=1)
-    return _Found(np.flatnonzero(used), model.result.objective)
+    return Chosen(prepared, model)
 
 
 def _frequencies(

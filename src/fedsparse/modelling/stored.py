@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedsparse.errors import DataError
-from fedsparse.files import write_atomically
+from fedsparse.files import check_ends, write_atomically
 
 
 class StoredPart(BaseModel):
@@ -76,6 +76,7 @@ class Stored(StoredPart):
 
 
 def _content(path: Path, what: str) -> dict[str, Any]:
+    check_ends(path)
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""The losses as the compiled loops see them: from scores z·x to values and derivatives."""
+"""The losses as the compiled loops see them: from scores z·x to values and derivatives.
+
+A loss has a branch in each function here, or no code: then it is worked out by NumPy.
+"""
 
 import math
 from typing import Final
@@ -11,6 +14,13 @@ from fedsparse.compiling import compiled
 SQUARED: Final = 0
 LOGISTIC: Final = 1
 SOFTMAX: Final = 2
+POISSON: Final = 3
+
+NOT_COMPILED: Final = -1
+"""Of losses that have no branch here."""
+
+LARGEST_LOG_RATE: Final = 60.0
+"""Rates go on growing linearly beyond e⁶⁰: f stays finite where a step went too far."""
 
 
 @compiled
@@ -24,11 +34,29 @@ def to_slopes(loss: int, scores: FloatArray, targets: FloatArray, row: int) -> N
         scores[0] = 2.0 * (scores[0] - target)
     elif loss == LOGISTIC:
         scores[0] = 1.0 / (1.0 + math.exp(-scores[0])) - target
+    elif loss == POISSON:
+        scores[0] = rate_at(scores[0]) - target
     else:
         _to_probabilities(scores)
         scores[int(target)] -= 1.0
     for label in range(scores.size):
         scores[label] *= weight
+
+
+@compiled
+def rate_at(score: float) -> float:
+    """The rate that a Poisson score stands for."""
+    if math.isnan(score):
+        return score
+    return math.exp(min(score, LARGEST_LOG_RATE))
+
+
+@compiled
+def _poisson_at(score: float, target: float, rate: float) -> float:
+    """Half the deviance of a rate from one that was seen."""
+    least = target * math.log(target) - target if target > 0.0 else 0.0
+    beyond = max(score - LARGEST_LOG_RATE, 0.0)
+    return rate * (1.0 + beyond) - target * score + least
 
 
 @compiled
@@ -83,6 +111,8 @@ def curvature_of_row(loss: int, score: float, targets: FloatArray, row: int) -> 
 def _second_derivative(loss: int, score: float) -> float:
     if loss == SQUARED:
         return 2.0
+    if loss == POISSON:
+        return rate_at(score)
     # p (1 − p), written so that it neither overflows nor cancels
     tail = math.exp(-abs(score))
     return tail / (1.0 + tail) ** 2
@@ -113,6 +143,10 @@ def derivatives_at(
     if loss == SQUARED:
         residual = score - target
         return weight * residual * residual, 2.0 * weight * residual, 2.0 * weight
+    if loss == POISSON:
+        rate = rate_at(score)
+        value = _poisson_at(score, target, rate)
+        return weight * value, weight * (rate - target), weight * rate
     tail = math.exp(-abs(score))  # one exponential serves all three
     upper = 1.0 / (1.0 + tail)
     value = math.log1p(tail) + max(score, 0.0) - target * score
@@ -193,6 +227,8 @@ def _loss_at(loss: int, scores: FloatArray, target: float) -> float:
         # log(1 + e^u) - y u without overflow
         score = scores[0]
         return math.log1p(math.exp(-abs(score))) + max(score, 0.0) - target * score
+    if loss == POISSON:
+        return _poisson_at(scores[0], target, rate_at(scores[0]))
     highest = scores.max()
     total = 0.0
     for label in range(scores.size):

@@ -11,6 +11,7 @@ from fedsparse.requests.derivatives import (
     Slopes,
 )
 from fedsparse.requests.judged import Judge, NoBetterThanNull
+from fedsparse.requests.judged_outcomes import JudgeCounts, JudgeSurvival
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.requests.score_counts import ScoreCounts
@@ -27,6 +28,8 @@ __all__ = [
     "Fields",
     "Gradient",
     "Judge",
+    "JudgeCounts",
+    "JudgeSurvival",
     "LocalSteps",
     "NoBetterThanNull",
     "Request",

@@ -26,7 +26,8 @@ class ColumnSums(Request):
     with_target
         Ask for the sum of the target, too.
     classes
-        How many classes labels stand for; 0: labels are not counted.
+        How many classes labels stand for; 0: labels are not counted. Of survival there are two,
+        rows without an event and with one.
     with_holes
         Values may be missing: ask for what the rows weigh in which a feature is known, too.
     """
@@ -67,7 +68,7 @@ class ColumnSums(Request):
         if self.with_holes:
             fields["known"] = stacked([_known(site) for site in sites])
         if self.classes:
-            codes = [clients.targets_of(int(place))[:, 0].astype(np.int64) for place in which]
+            codes = [_codes(clients, int(place)) for place in which]
             fields["labels"] = stacked(
                 [np.bincount(own, minlength=self.classes).astype(float) for own in codes]
             )
@@ -108,6 +109,11 @@ class ColumnSquares(Request):
         sites = [clients.data.client(int(place)) for place in which]
         sums = [_squares(site, self.centre) / float(site.masses[0]) for site in sites]
         return {"squares": DenseStack(np.array(sums), clients.shape[:1])}
+
+
+def _codes(clients: Clients, client: int) -> Int64Array:
+    targets = clients.targets_of(client)[:, 0]
+    return (targets > 0 if clients.loss.outcome == "survival" else targets).astype(np.int64)
 
 
 def _stored(site: FederatedData) -> int:

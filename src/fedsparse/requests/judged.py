@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, xlogy
+from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
@@ -82,8 +82,9 @@ class NoBetterThanNull(Request):
     def answer(self, clients: Clients, which: Int64Array) -> Fields:
         """``no_better`` of each client."""
         losses = clients.mean_losses(self.x, which)
-        guessing = np.array([_loss_of_guessing(clients, int(place)) for place in which])
-        return {"no_better": ((guessing > 0) & (losses >= guessing)).astype(np.float64)}
+        guess, targets_of = clients.loss.value_of_guessing, clients.targets_of
+        guessing = np.array([guess(targets_of(int(place))) for place in which])
+        return {"no_better": (losses >= guessing).astype(np.float64)}  # never so of infinity
 
 
 def scores_of(x: FloatArray, clients: Clients, client: int) -> FloatArray:
@@ -91,19 +92,6 @@ def scores_of(x: FloatArray, clients: Clients, client: int) -> FloatArray:
     if x.ndim == 1:
         return clients.scores(x, client)
     return np.column_stack([clients.scores(column, client) for column in by_class(x)])
-
-
-def _loss_of_guessing(clients: Clients, client: int) -> float:
-    """Mean loss of the best guess that is the same for all rows; 0 if their targets are."""
-    targets, weights = clients.targets_of(client).T
-    if not np.ptp(targets):
-        return 0.0
-    if clients.classes is None:
-        return float(
-            np.average((targets - np.average(targets, weights=weights)) ** 2, weights=weights)
-        )
-    shares = np.bincount(targets.astype(np.int64), weights=weights) / weights.sum()
-    return float(-np.sum(xlogy(shares, shares)))
 
 
 FEWEST_FOR_FOURTHS = 5

@@ -83,9 +83,9 @@ class LocalSteps(Request):
         threshold = None
         if self.sparsity is not None:
             threshold = self.sparsity.column_threshold(self.x.shape)
-            if threshold is None:
-                moved = self._steps_with_any_projection(clients, which)
-                return moved, clients.objectives(self.x, which) if self.with_objective else None
+        if not clients.loss.is_compiled or (self.sparsity is not None and threshold is None):
+            moved = self._plain_steps(clients, which)
+            return moved, clients.objectives(self.x, which) if self.with_objective else None
         kept = 0 if threshold is None else threshold.kept
         plan = self._plan(clients, kept)
         return clients.local_steps(
@@ -112,8 +112,8 @@ class LocalSteps(Request):
             round=self.round,
         )
 
-    def _steps_with_any_projection(self, clients: Clients, which: Int64Array) -> DenseStack:
-        """The local loop for projections that the compiled loops do not know."""
+    def _plain_steps(self, clients: Clients, which: Int64Array) -> DenseStack:
+        """The local loop for projections and losses that the compiled loops do not know."""
         answers = np.empty((which.size, self.x.size))
         for place, client in enumerate(which):
             answers[place] = flatten(self._steps_on_one(clients, int(client)))

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from fedsparse.checks import check_count
-from fedsparse.tables.cells import Task, check_task
+from fedsparse.tables.cells import LearntTask, Task, check_task
 from fedsparse.tables.counting import Counts, counted_columns
 from fedsparse.tables.describing import MOST_NUMBER_LABELS, SiteDescription, TargetDescription
 from fedsparse.tables.encoding import (
@@ -27,6 +26,7 @@ from fedsparse.tables.merging import (
     plain,
     telltale_findings,
 )
+from fedsparse.tables.outcomes import EVENT
 from fedsparse.tables.schemas import Outline, SiteSchema, TargetSchema
 from fedsparse.tables.sentences import (
     Finding,
@@ -50,7 +50,7 @@ MINIMUM_ROWS = 5
 class TargetDecision:
     """The task, its classes, and what there is to say about them."""
 
-    task: Literal["classification", "regression"]
+    task: LearntTask
     classes: tuple[str, ...] | None
     findings: tuple[Finding, ...]
 
@@ -95,7 +95,7 @@ def decide_target(descriptions: Sequence[SiteDescription], task: Task) -> Target
         },
         _label_counts(list(targets.values())),
         task,
-        f"every row has the target {numbers[0].constant:g}; it must vary" if is_one else None,
+        f"every row has the target {numbers[0].constant:g}" if is_one else None,
     )
 
 
@@ -119,7 +119,7 @@ def decide_counted(schemas: Sequence[SiteSchema], counts: Counts, task: Task) ->
         targets,
         Counter(counts.labels) if has_labels else None,
         task,
-        "every row of a site has the same target; it must vary" if counts.has_one_target else None,
+        "every row of a site has the same target" if counts.has_one_target else None,
     )
 
 
@@ -129,12 +129,16 @@ def _decided(
     """Decide by kinds, rows of each label, and what is wrong if numbers do not vary."""
     if not targets:
         return TargetDecision("regression", None, ())
+    if task == "survival":
+        return TargetDecision("survival", None, tuple(_survival_findings(targets, constant)))
     by_kind = {
         kind: [site for site, target in targets.items() if target.kind == kind]
         for kind in ("number", "label")
     }
     if by_kind["number"] and by_kind["label"]:
         return TargetDecision("classification", None, (_mixed(by_kind),))
+    if task == "counts":
+        return TargetDecision("counts", None, tuple(_count_findings(by_kind["label"], constant)))
     if task == "classification" or (task == "auto" and _are_classes(targets, counts)):
         return _classification(targets, counts)
     findings = (
@@ -195,7 +199,7 @@ def _one_class(site: str, label: str) -> Finding:
 
 def _regression_findings(counts: Counter[str] | None, constant: str | None) -> list[Finding]:
     if constant is not None:
-        return [error(constant)]
+        return [error(f"{constant}; it must vary")]
     if counts and len(counts) <= MOST_NUMBER_LABELS and _are_whole(counts):
         return [
             note(
@@ -204,6 +208,39 @@ def _regression_findings(counts: Counter[str] | None, constant: str | None) -> l
             )
         ]
     return []
+
+
+def _count_findings(of_labels: Sequence[str], constant: str | None) -> list[Finding]:
+    if of_labels:
+        return [
+            error(f"the target holds labels at {joined(of_labels[:5])}, and counts are numbers")
+        ]
+    if constant is not None:
+        return [note(f"{constant}: rates vary with the exposure alone, if there is one")]
+    return []
+
+
+def _survival_findings(targets: dict[str, TargetSchema], constant: str | None) -> list[Finding]:
+    without = [site for site, own in targets.items() if EVENT not in (own.labels or ())]
+    if len(without) == len(targets):
+        return [
+            error(
+                "no row has an event: every time is censored, and nothing can be learnt of when "
+                "events happen; give rows with events"
+            )
+        ]
+    found = [
+        warning(f"at {site} no row has an event; training can go on, its rows teach nothing")
+        for site in without
+    ]
+    if constant is not None:
+        found.append(
+            warning(
+                "all times of a site are the same: only who had the event can be learnt, and not "
+                "when; --task classification says that in simpler words"
+            )
+        )
+    return found
 
 
 def _are_whole(labels: Iterable[str]) -> bool:
@@ -246,8 +283,8 @@ def agree(
     roles
         What the columns are for.
     task
-        ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
-        which there are exactly two are classes.
+        ``"classification"``, ``"regression"``, ``"counts"`` or ``"survival"``; by default labels,
+        truth values and numbers of which there are exactly two are classes, all else is regression.
     impute
         ``"mean"`` leaves missing values to the fit, which fills numbers with the mean and
         categories with the shares of the levels; by default they are refused.
@@ -454,6 +491,8 @@ def _encoding(
         columns=used,
         impute=impute,
         target=str(roles.target),
+        event=roles.event,
+        exposure=roles.exposure,
         task=decision.task,
         classes=decision.classes,
         kept=tuple(place for place, owner in enumerate(owners) if owner in roles.keep),

@@ -1,11 +1,12 @@
 """Checks on the cells of a table. They name the row, so they must see the file as it is."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from fedsparse.tables.inputs import Roles, role_findings
+from fedsparse.tables.outcomes import outcome_faults
 from fedsparse.tables.sentences import (
     ROW_COUNT,
     Finding,
@@ -32,7 +33,11 @@ from fedsparse.tables.values import (
 if TYPE_CHECKING:
     import polars as pl
 
-Task = Literal["auto", "classification", "regression"]
+LearntTask = Literal["classification", "regression", "counts", "survival"]
+"""What can be learnt."""
+
+Task = Literal["auto", LearntTask]
+"""What is asked for."""
 
 LARGEST = 1e100
 """Numbers beyond this, infinity among them, are refused: sums of squares must stay finite."""
@@ -50,9 +55,9 @@ def check_task(task: object) -> None:
     Traceback (most recent call last):
         ...
     fedsparse.errors.OptionError: task must be one of 'auto', 'classification', 'regression',
-    not 'guess'
+    'counts', 'survival', not 'guess'
     """
-    check_choice("task", task, ("auto", "classification", "regression"))
+    check_choice("task", task, get_args(Task))
 
 
 def cell_findings(
@@ -91,10 +96,18 @@ def cell_findings(
     if frame.height == 0:
         return [error(f"{where} has no rows; leave it out or give it data")]
     found = role_findings(frame.columns, where, roles)
+    for option, name in roles.outcome.items():
+        if name in frame.columns:
+            what = option.removeprefix("--")
+            series = frame.get_column(name)
+            found += missing_findings(series, f'{where}: the {what} "{name}"', sites)
+            if option == "--exposure":
+                found += _number_findings(series, where)
     if roles.target is not None and roles.target in frame.columns:
-        target = frame.get_column(roles.target)
-        found += missing_findings(target, f'{where}: the target "{target.name}"', sites)
-        found += _target_findings(target, where, task)
+        found += _target_findings(frame.get_column(roles.target), where, task)
+    found += [
+        error(f"{where}: {fault}", name) for name, fault in outcome_faults(frame, roles, task)
+    ]
     names, categories = roles.feature_columns(frame.columns), frozenset(roles.categories)
     numeric = frozenset(number_names(frame))
     found += _large_findings(frame, [name for name in names if name in numeric], where)
@@ -152,9 +165,20 @@ def _most_missing(sites: "pl.Series") -> str:
     return joined(parts + ([counted(others, "more site")] if others else []))
 
 
+def _number_findings(series: "pl.Series", where: str) -> Iterator[Finding]:
+    """Of a column that must hold numbers."""
+    fault = number_fault(series)
+    if fault is not None:
+        yield error(f"{where}: {fault}; mend it", series.name)
+    else:
+        yield from _large_findings(series.to_frame(), [series.name], where)
+
+
 def _target_findings(target: "pl.Series", where: str, task: Task) -> Iterator[Finding]:
     name = target.name
-    if is_number(target.dtype):
+    if task in ("counts", "survival"):
+        yield from _number_findings(target, where)
+    elif is_number(target.dtype):
         yield from _large_findings(target.to_frame(), [name], where)
         if task == "classification":
             yield from _label_findings(target, where)

@@ -17,6 +17,7 @@ from fedsparse.requests.wire.vectors import MAX_LENGTH
 from fedsparse.tables.cells import Task, cell_findings, check_task
 from fedsparse.tables.delimited import typed
 from fedsparse.tables.inputs import Roles, check_roles
+from fedsparse.tables.outcomes import CENSORED, EVENT, has_event
 from fedsparse.tables.sentences import raise_errors
 from fedsparse.tables.values import (
     Kind,
@@ -94,11 +95,12 @@ class NumberColumns(DescriptionPart):
 class TargetDescription(DescriptionPart):
     """The target of one site."""
 
-    kind: Literal["number", "label"]
+    kind: Literal["number", "label", "time"]
     numbers: NumberSummary | None = None
-    """Of a number."""
+    """Of a number or a time."""
     labels: dict[str, RowCount] | None = None
-    """How many rows have each label; of a number only if it may stand for classes."""
+    """How many rows have each label; of a number only if it may stand for classes. Of a time how
+    many end with an event and how many are censored."""
 
 
 class NumberedFeatures(DescriptionPart):
@@ -250,8 +252,9 @@ def describe(
     roles
         What the columns are for.
     task
-        ``"classification"`` describes numbers of the target as labels, ``"regression"`` never does;
-        by default only where there are two, or a few whole ones.
+        ``"classification"`` describes numbers of the target as labels, ``"regression"`` and
+        ``"counts"`` never do; by default only where there are two, or a few whole ones. With
+        ``"survival"`` the target is a time that ends with an event or without.
 
     Raises
     ------
@@ -288,8 +291,12 @@ def describe_checked(
     """
     present = frozenset(frame.columns)
     target = None
-    if roles.target is not None and roles.target in present:
-        target = describe_target(frame.get_column(roles.target), task)
+    if roles.target is not None and roles.target in present.difference(roles.drop):
+        times = frame.get_column(roles.target)
+        if task != "survival":
+            target = describe_target(times, task)
+        elif roles.event in present:
+            target = _describe_survival(times, frame.get_column(str(roles.event)))
     return SiteDescription(
         site=site,
         rows=frame.height,
@@ -313,12 +320,25 @@ def describe_target(target: "pl.Series", task: Task) -> TargetDescription | None
     counts = label_counts(target)
     if not counts:
         return None
-    is_truth = target.dtype == pl.Boolean and task != "regression"
+    is_truth = target.dtype == pl.Boolean and task not in ("regression", "counts")
     if is_truth or not is_number(target.dtype):
         return TargetDescription(kind="label", labels=counts)
     numbers = _number_facts(number_matrix(target.to_frame(), [target.name])).summary(0)
     as_labels = task == "classification" or (task == "auto" and _are_few(counts, numbers.whole))
     return TargetDescription(kind="number", numbers=numbers, labels=counts if as_labels else None)
+
+
+def _describe_survival(times: "pl.Series", events: "pl.Series") -> TargetDescription | None:
+    """How many times there are that end with an event, and how many without."""
+    if not is_number(times.dtype) or times.null_count() == times.len():
+        return None
+    happened = has_event(events)
+    counts = {CENSORED: int((happened == 0.0).sum()), EVENT: int((happened == 1.0).sum())}
+    return TargetDescription(
+        kind="time",
+        numbers=_number_facts(number_matrix(times.to_frame(), [times.name])).summary(0),
+        labels={label: count for label, count in counts.items() if count},
+    )
 
 
 def may_be_classes(target: "pl.Series") -> bool:

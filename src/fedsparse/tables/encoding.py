@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int64Array
 from fedsparse.errors import DataError
-from fedsparse.tables.cells import LARGEST, number_fault
+from fedsparse.tables.cells import LARGEST, LearntTask, number_fault
 from fedsparse.tables.inputs import Roles
 from fedsparse.tables.merging import MergedColumn
+from fedsparse.tables.outcomes import has_event, outcome_faults, signed
 from fedsparse.tables.sentences import (
     ROW_COUNT,
     Finding,
@@ -36,6 +37,7 @@ Impute = Literal["mean"] | None
 _WORST_SHOWN = 10
 _WITHHELD_SHOWN = 2
 REASONS = {
+    "unnamed": "without a name, as row names are",
     "identifier": "text in which nearly all values differ",
     "date": "dates",
     "constant": "the same in every row",
@@ -104,9 +106,14 @@ class Encoding(BaseModel):
 
     columns: tuple[EncodedColumn, ...]
     target: str
-    task: Literal["classification", "regression"]
+    """Of survival the time."""
+    event: str | None = None
+    """Of survival: whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: for how long, or of how many; None: of all rows the same."""
+    task: LearntTask
     classes: tuple[str, ...] | None = None
-    """Labels in order; None for regression."""
+    """Labels in order; None where there are none."""
     kept: tuple[int, ...] = ()
     """Features that are always part of the model."""
     impute: Impute = None
@@ -158,16 +165,35 @@ class Encoding(BaseModel):
         Returns
         -------
         array
-            For regression float64, for classification each row's place in ``classes``.
+            For classification each row's place in ``classes``, else float64: numbers, counts over
+            exposures, or times that are below 0 if they are censored.
 
         Raises
         ------
         DataError
-            If the column or one of its values is missing, or a label is unknown.
+            If a column or one of its values is missing or cannot be used, or a label is unknown.
         """
-        if self.classes is None:
-            return encode_numbers(frame, self.target, where)
-        return encode_labels(frame, self.target, self.classes, where)
+        if self.classes is not None:
+            return encode_labels(frame, self.target, self.classes, where)
+        return encode_outcome(frame, self.outcome, self.task, where)
+
+    def row_weights(self, frame: "pl.DataFrame | Sheet", where: str) -> FloatArray | None:
+        """How much each row of a table counts: its exposure; None if they all count the same.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> encoding = Encoding(columns=(), target="falls", exposure="days", task="counts")
+        >>> frame = pl.DataFrame({"falls": [1, 3], "days": [10, 60]})
+        >>> encoding.targets(frame, "bari.csv").tolist(), encoding.row_weights(frame, "bari.csv")
+        ([0.1, 0.05], array([10., 60.]))
+        """
+        return None if self.exposure is None else encode_numbers(frame, self.exposure, where)
+
+    @property
+    def outcome(self) -> Roles:
+        """The columns of the outcome."""
+        return Roles(target=self.target, event=self.event, exposure=self.exposure)
 
 
 def column_findings(columns: Sequence[MergedColumn], roles: Roles, impute: Impute) -> list[Finding]:
@@ -284,6 +310,8 @@ def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
 
 
 def _left_out_text(reason: str, names: Sequence[str]) -> str:
+    if reason == "unnamed":
+        return "1 column; give it a name to use it"
     if reason != "withheld":
         return listed(names) + _ADVICE.get(reason, "")
     among = "among them " if len(names) > _WITHHELD_SHOWN else ""  # there may be thousands
@@ -315,6 +343,33 @@ def encode_features(
             series = frame.get_column(column.name)
             _write_indicators(block, series, column, where, leaves_holes=leaves_holes)
     return features
+
+
+def encode_outcome(
+    frame: "pl.DataFrame | Sheet", outcome: Roles, task: str, where: str
+) -> FloatArray:
+    """Numbers, rates or signed times of rows without classes; see `Encoding.targets`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"months": [7, 9], "died": ["yes", "no"]})
+    >>> roles = Roles(target="months", event="died")
+    >>> encode_outcome(frame, roles, "survival", "bari.csv").tolist()
+    [7.0, -9.0]
+    """
+    assert outcome.target is not None
+    numbers = encode_numbers(frame, outcome.target, where)
+    _check_present(frame, list(outcome.outcome.values()), where)
+    for _, fault in outcome_faults(frame, outcome, task):
+        raise DataError(f"{where}: {fault}")
+    if outcome.exposure is not None:
+        return numbers / encode_numbers(frame, outcome.exposure, where)
+    if outcome.event is None:
+        return numbers
+    events = has_event(frame.get_column(outcome.event))
+    _refuse_missing(np.isnan(events), outcome.event, where, _TARGET_ADVICE)
+    return signed(numbers, events)
 
 
 def encode_numbers(frame: "pl.DataFrame | Sheet", name: str, where: str) -> FloatArray:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError, OptionError
+from fedsparse.files import check_ends
 from fedsparse.tables.compression import decompressed
-from fedsparse.tables.delimited import read_text, typed
+from fedsparse.tables.delimited import read_text, with_spellings
 from fedsparse.tables.sentences import Finding, error, listed, nearest
 from fedsparse.tables.values import Sheet, as_frame, as_sheet
 
@@ -50,7 +51,12 @@ class Roles(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: str | None = None
-    """What is to be predicted; None for LIBSVM files, which say it themselves."""
+    """What is to be predicted, of survival the time; None for LIBSVM files, which say it
+    themselves."""
+    event: str | None = None
+    """Of survival: whether something happened at that time."""
+    exposure: str | None = None
+    """Of counts: for how long, or of how many."""
     site: str | None = None
     """Says which site a row belongs to; ``"qid"`` for the query numbers of a LIBSVM file."""
     drop: tuple[str, ...] = ()
@@ -62,8 +68,18 @@ class Roles(BaseModel):
 
     def feature_columns(self, columns: Sequence[str]) -> list[str]:
         """The columns that may become features, in the order given."""
-        taken = {self.target, self.site, *self.drop}
+        taken = {self.target, self.event, self.exposure, self.site, *self.drop}
         return [name for name in columns if name not in taken]
+
+    @property
+    def outcome(self) -> dict[str, str]:
+        """The columns that are no features because they are the outcome, by option."""
+        named = {
+            "--target" if self.event is None else "--time": self.target,
+            "--event": self.event,
+            "--exposure": self.exposure,
+        }
+        return {option: name for option, name in named.items() if name is not None}
 
 
 def check_roles(roles: Roles) -> None:
@@ -77,7 +93,7 @@ def check_roles(roles: Roles) -> None:
     fedsparse.errors.OptionError: column "relapse" is named by both --target and --drop; choose one
     """
     claims = [
-        ("--target", () if roles.target is None else (roles.target,)),
+        *((option, (name,)) for option, name in roles.outcome.items()),
         ("--site", () if roles.site is None else (roles.site,)),
         ("--drop", roles.drop),
         ("--category", roles.categories),
@@ -107,7 +123,7 @@ def role_findings(columns: Sequence[str], where: str, roles: Roles) -> list[Find
     if roles.target is None:
         yet = listed(columns)
         return [error(f"no target is named; name a column of {where} with --target, such as {yet}")]
-    wanted = [("--target", roles.target)]
+    wanted = list(roles.outcome.items())
     wanted += [("--site", roles.site)] if roles.site is not None else []
     wanted += [("--category", name) for name in roles.categories]
     wanted += [("--keep", name) for name in roles.keep]
@@ -153,7 +169,7 @@ def read_table(path: str | os.PathLike[str]) -> "pl.DataFrame":
     >>> read_table(path).rows()
     [(61, 'surgery'), (47, None)]
     """
-    table = _read(Path(path))
+    table = _read(Path(path), ())
     return as_frame(table) if isinstance(table, Sheet) else table
 
 
@@ -175,11 +191,11 @@ def read_sheet(path: str | os.PathLike[str], apart: Collection[str]) -> Sheet:
     >>> read_sheet(path, apart=()).numbers.tolist()
     [[61.0], [47.0]]
     """
-    table = _read(Path(path))
+    table = _read(Path(path), apart)
     return table if isinstance(table, Sheet) else as_sheet(table, apart)
 
 
-def _read(file: Path) -> "pl.DataFrame | Sheet":
+def _read(file: Path, apart: Collection[str]) -> "pl.DataFrame | Sheet":
     check_exists(file)
     if suffix_of(file) not in TEXT + BINARY:
         raise DataError(
@@ -191,9 +207,9 @@ def _read(file: Path) -> "pl.DataFrame | Sheet":
     if reader is not None:
         frame = _read_binary(file, reader)
         _refuse_nested(frame, file)
-        return typed(frame)
+        return with_spellings(frame, apart)
     if suffix_of(file) in TEXT:
-        return read_text(file)
+        return read_text(file, apart)
     raise _damaged(file)
 
 
@@ -209,6 +225,7 @@ def check_exists(file: Path) -> None:
     """
     if file.is_dir():
         raise DataError(f"{file} is a folder; name the files in it")
+    check_ends(file)
     if file.exists():
         return
     folder = file.parent

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from scipy import sparse
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError
 from fedsparse.tables.agreeing import MINIMUM_ROWS, Agreement, check_agreement_options, negotiate
-from fedsparse.tables.cells import Task, cell_findings, missing_findings
+from fedsparse.tables.cells import LearntTask, Task, cell_findings, missing_findings
 from fedsparse.tables.describing import SiteDescription, describe_checked
 from fedsparse.tables.encoding import Encoding, Impute
 from fedsparse.tables.inputs import (
@@ -30,6 +30,7 @@ from fedsparse.tables.inputs import (
     source_text,
 )
 from fedsparse.tables.numbered import NumberedEncoding, SparseTables, read_libsvm
+from fedsparse.tables.oddities import forgotten_site_findings, odd_findings
 from fedsparse.tables.sentences import Finding, error, raise_errors
 from fedsparse.tables.values import Sheet, labels
 
@@ -100,6 +101,8 @@ def survey(
     for table in tables:
         by = table.sites if roles.site is not None else None
         findings += cell_findings(table.frame, table.where, roles, task, by)
+        has_classes = task != "regression"
+        findings += odd_findings(table.frame, table.where, roles, has_classes=has_classes)
     faulty = {finding.column for finding in findings if finding.severity == "error"}
     unusable = tuple(name for name in _names(tables) if name in faulty)
     descriptions = tuple(
@@ -108,6 +111,8 @@ def survey(
         for site, frame in _by_site(table)
     )
     agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
+    if len(descriptions) == 1 and roles.site is None:
+        findings += forgotten_site_findings(agreement.columns)
     if tables:
         findings += agreement.findings
     return Survey(tables, descriptions, agreement, unusable, tuple(findings))
@@ -130,7 +135,8 @@ def site_array(table: LoadedTable) -> AnyArray:
 def _read(files: Sequence[Path], roles: Roles) -> tuple[list[LoadedTable], list[Finding]]:
     tables: list[LoadedTable] = []
     findings: list[Finding] = []
-    apart = [name for name in (roles.target, roles.site, *roles.categories) if name is not None]
+    named = (roles.target, roles.event, roles.site, *roles.categories)
+    apart = [name for name in named if name is not None]
     with ThreadPoolExecutor(_READERS) as readers:
         sheets = readers.map(lambda file: _sheet_or_problem(file, apart), files)
         for file, site, sheet in zip(files, site_names(files), sheets, strict=True):
@@ -173,7 +179,7 @@ def _describe(
     """Describe what can be described; columns named by an error would only cause more of them."""
     usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
     description = describe_checked(frame, site, usable, task)
-    if roles.target in unusable:
+    if any(name in unusable for name in roles.outcome.values()):
         return description.model_copy(update={"target": None})
     return description
 
@@ -188,23 +194,29 @@ class Loaded:
         One row per row of the files, in their order: a C-ordered float64 array, or a CSR matrix
         if the files are LIBSVM text.
     targets
-        Numbers (float64), or each row's place in ``classes``.
+        Numbers (float64), or each row's place in ``classes``; see `Encoding.targets`.
     sites
         The site of each row.
     encoding
         How tables become arrays: these, and those to predict for.
+    notes
+        What a reader should know, in sentences.
     source
         The files, as they were named.
     fingerprint
-        SHA-256 of names, features, targets and sites.
+        SHA-256 of names, features, targets, weights and sites.
+    row_weights
+        How much each row counts, because of its exposure; None: all the same.
     """
 
     features: FloatArray | sparse.csr_array
     targets: AnyArray
     sites: AnyArray
     encoding: Encoding | NumberedEncoding
+    notes: tuple[str, ...]
     source: str
     fingerprint: str
+    row_weights: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,19 +224,14 @@ class Loaded:
         return self.encoding.feature_names
 
     @property
-    def task(self) -> Literal["classification", "regression"]:
+    def task(self) -> LearntTask:
         """What the target is."""
         return self.encoding.task
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """Labels in order; None for regression."""
+        """Labels in order; None where there are none."""
         return self.encoding.classes
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in sentences."""
-        return self.encoding.notes
 
 
 def load_tables(
@@ -248,8 +255,8 @@ def load_tables(
     roles
         What the columns are for.
     task
-        ``"classification"`` or ``"regression"``; by default labels, truth values and numbers of
-        which there are exactly two are classes.
+        ``"classification"``, ``"regression"``, ``"counts"`` or ``"survival"``; by default labels,
+        truth values and numbers of which there are exactly two are classes, all else is regression.
     impute
         ``"mean"`` fills missing values with means and shares of all sites; by default they are
         refused.
@@ -290,14 +297,23 @@ def _dense(found: Survey, source: str) -> Loaded:
     assert encoding is not None  # or an error would have been found
     sites = np.concatenate([site_array(table) for table in found.tables])
     targets = np.concatenate([encoding.targets(own.frame, own.where) for own in found.tables])
+    weights = [encoding.row_weights(own.frame, own.where) for own in found.tables]
+    exposures = [own for own in weights if own is not None]
+    row_weights = np.concatenate(exposures) if exposures else None
     features = _features(found.tables, encoding)
     return Loaded(
         features=features,
         targets=targets,
         sites=sites,
         encoding=encoding,
+        notes=tuple(finding.sentence for finding in found.findings),
         source=source,
-        fingerprint=_fingerprint(encoding.feature_names, [features, targets], sites),
+        fingerprint=_fingerprint(
+            encoding.feature_names,
+            [features, targets, *([] if row_weights is None else [row_weights])],
+            sites,
+        ),
+        row_weights=row_weights,
     )
 
 
@@ -325,6 +341,7 @@ def _sparse(tables: SparseTables, source: str) -> Loaded:
         targets=targets,
         sites=tables.sites,
         encoding=encoding,
+        notes=encoding.notes,
         source=source,
         fingerprint=_fingerprint(encoding.feature_names, arrays, tables.sites),
     )

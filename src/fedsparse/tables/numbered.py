@@ -22,7 +22,7 @@ from fedsparse.tables.agreeing import (
     name_clashes,
     row_findings,
 )
-from fedsparse.tables.cells import Task
+from fedsparse.tables.cells import LearntTask, Task
 from fedsparse.tables.compression import decompressed
 from fedsparse.tables.describing import NumberedFeatures, SiteDescription, describe_target
 from fedsparse.tables.encoding import EncodedColumn
@@ -64,7 +64,7 @@ class NumberedEncoding(BaseModel):
     """Number of the first feature."""
     width: Annotated[int, Field(ge=1, le=MAX_LENGTH)]
     """d."""
-    task: Literal["classification", "regression"]
+    task: LearntTask
     classes: tuple[str, ...] | None = None
     kept: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -73,6 +73,16 @@ class NumberedEncoding(BaseModel):
     def target(self) -> str:
         """These files do not name it."""
         return "target"
+
+    @property
+    def event(self) -> None:
+        """Such files have no second column of an outcome."""
+        return None
+
+    @property
+    def exposure(self) -> None:
+        """Nor of an exposure."""
+        return None
 
     @property
     def impute(self) -> None:
@@ -251,6 +261,7 @@ def read_libsvm(files: Sequence[Path], roles: Roles, task: Task, minimum_rows: i
         As for `load_tables`.
     """
     check_libsvm_roles(roles)
+    check_libsvm_task(task)
     rows, own_targets = zip(*(read_numbered(file) for file in files), strict=True)
     targets = np.concatenate(own_targets)
     sites = _sites(files, [own.size for own in own_targets], roles)
@@ -276,7 +287,21 @@ def read_numbered(file: Path) -> tuple[sparse.csr_array, FloatArray]:
     """
     check_exists(file)
     read = load_svmlight(file, zero_based=True)
-    return sparse.csr_array(read.features), read.targets
+    features = sparse.csr_array(read.features)
+    _check_width(features, file)
+    return features, read.targets
+
+
+def _check_width(features: sparse.csr_array, file: Path) -> None:
+    """Models as wide as a large number would fill the memory, whatever few features a file has."""
+    if features.shape[1] <= MAX_LENGTH:
+        return
+    place = int(np.argmax(features.indices))
+    row = int(np.searchsorted(features.indptr, place, side="right"))
+    raise DataError(
+        f"{file}, row {row}: the feature number {features.indices[place]} is too large, numbers go "
+        f"up to {MAX_LENGTH - 1:,}; number the features anew"
+    )
 
 
 def check_libsvm_roles(roles: Roles) -> None:
@@ -291,10 +316,9 @@ def check_libsvm_roles(roles: Roles) -> None:
     fedsparse.errors.OptionError: a LIBSVM file has its target in front of each row; leave --target
     "relapse" out
     """
-    if roles.target is not None:
+    for option, name in roles.outcome.items():
         raise OptionError(
-            "a LIBSVM file has its target in front of each row; "
-            f'leave --target "{roles.target}" out'
+            f'a LIBSVM file has its target in front of each row; leave {option} "{name}" out'
         )
     if roles.site not in (None, "qid"):
         raise OptionError(
@@ -304,6 +328,21 @@ def check_libsvm_roles(roles: Roles) -> None:
     for option, names in (("--drop", roles.drop), ("--category", roles.categories)):
         if names:
             raise OptionError(f"{option} needs a table with names, not a LIBSVM file; leave it out")
+
+
+def check_libsvm_task(task: Task) -> None:
+    """Refuse outcomes that take columns with names.
+
+    Examples
+    --------
+    >>> check_libsvm_task("survival")
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: --task survival needs a table with names, not a LIBSVM file; give
+    one
+    """
+    if task in ("counts", "survival"):
+        raise OptionError(f"--task {task} needs a table with names, not a LIBSVM file; give one")
 
 
 def _sites(files: Sequence[Path], counts: Sequence[int], roles: Roles) -> AnyArray:

@@ -14,9 +14,10 @@ ALL_SITES = "all sites"
 class TargetSchema(DescriptionPart):
     """What the target of a site is."""
 
-    kind: Literal["number", "label"]
+    kind: Literal["number", "label", "time"]
     labels: tuple[str, ...] | None = None
-    """Which there are, in order; of a number only if it may stand for classes."""
+    """Which there are, in order; of a number only if it may stand for classes, of a time how it
+    may end."""
 
 
 class SiteSchema(DescriptionPart):

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8443
 DEFAULT_FOLDER = Path("federation")
 
+OUTCOME = ("exposure", "time", "event")
+"""Fields of a specification that sites say for themselves, as they do of the target."""
+
 Folder = Annotated[Path, typer.Argument(help="The server's folder.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The server's port.")]
 Insecure = Annotated[

@@ -8,6 +8,7 @@ import typer
 from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
+    OUTCOME,
     Folder,
     Insecure,
     Port,
@@ -27,7 +28,8 @@ def inspect(
     folder: Folder = DEFAULT_FOLDER,
     *,
     dry_run: Annotated[
-        DryRun, WithoutFields("dry_run", "min_sites", "if_absent", "data", "target", "out")
+        DryRun,
+        WithoutFields("dry_run", "min_sites", "if_absent", "data", "target", "out", *OUTCOME),
     ],
     out: Annotated[Path, typer.Option(help="Folder for inspection.json and left-out.csv.")] = Path(
         "inspected"

@@ -25,6 +25,18 @@ def site(
     data: Annotated[Path, typer.Option(help="The table: CSV, TSV, Parquet, Arrow or LIBSVM.")],
     server: Annotated[str, typer.Option(help="The server's HOST or HOST:PORT.")],
     target: Annotated[str | None, typer.Option(help="Column to predict; not for LIBSVM.")] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(help="Of counts: column that says for how long, or of how many."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Of survival: column that says when the event was, or the last look."),
+    ] = None,
+    event: Annotated[
+        str | None,
+        typer.Option(help="Of survival: column that says whether the event was (1) or not (0)."),
+    ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(help="Column that this site does not offer; may be repeated."),
@@ -89,15 +101,19 @@ def site(
     from fedsparse.federation.sites.policy import Policy, read_policy
     from fedsparse.federation.sites.questions import AnsweredQuestions
     from fedsparse.federation.sites.site import Site
-    from fedsparse.federation.sites.site_tables import open_table
+    from fedsparse.federation.sites.site_tables import check_site_outcome, open_table
 
     if not math.isfinite(patience) or not math.isfinite(poll):
         raise OptionError("--patience and --poll are numbers of seconds; correct them")
+    check_site_outcome(target, exposure, time, event)
     access = _access(server, keys, insecure)
     member = None if insecure else member_of(_folder(keys), accept_roster, typer.echo)
     known_as = name or (data.stem if member is None else member.name)
     rules = Policy() if policy is None else read_policy(policy)
-    table = open_table(data, target, tuple(drop or ()), tuple(category or ()))
+    table = open_table(
+        data, time or target, tuple(drop or ()), tuple(category or ()),
+        event=event, exposure=exposure,
+    )  # fmt: skip
     if member is None:
         # Without keys nothing can be hidden, and whoever says --insecure has been told so.
         rules = rules.model_copy(update={"open_sums": True})

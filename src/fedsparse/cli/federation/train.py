@@ -8,6 +8,7 @@ import typer
 from fedsparse.cli.federation.flower_options import (
     DEFAULT_FOLDER,
     DEFAULT_PORT,
+    OUTCOME,
     Folder,
     Insecure,
     Port,
@@ -26,7 +27,7 @@ def train(
     folder: Folder = DEFAULT_FOLDER,
     *,
     conduct: Conduct,
-    specification: Annotated[FitSpecification, WithoutFields("sparsities", "folds")],
+    specification: Annotated[FitSpecification, WithoutFields("sparsities", "folds", *OUTCOME)],
     out: Annotated[Path, typer.Option(help="Folder for model.json and report.html.")] = Path(
         "trained"
     ),

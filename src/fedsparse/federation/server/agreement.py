@@ -177,8 +177,15 @@ def _told_as(kind: type[_Outline], told: Sequence[Told]) -> list[_Outline]:
 
 
 def _roles(told: Sequence[Told], terms: Terms) -> Roles:
-    target = next((own.target for own in told if own.description.numbered is None), None)
-    return Roles(target=target, drop=terms.drop, categories=terms.categories, keep=terms.keep)
+    named = next((own for own in told if own.description.numbered is None), None)
+    return Roles(
+        target=None if named is None else named.target,
+        event=None if named is None else named.event or None,
+        exposure=None if named is None else named.exposure or None,
+        drop=terms.drop,
+        categories=terms.categories,
+        keep=terms.keep,
+    )
 
 
 def _settled(told: Sequence[Told], terms: Terms, agreement: Agreement) -> Settled:
@@ -211,13 +218,25 @@ def _mixed(told: Sequence[Told]) -> Finding:
 
 
 def _target_findings(told: Sequence[Told]) -> list[Finding]:
-    sites: dict[str, list[str]] = {}
-    for own in told:
-        sites.setdefault(own.target, []).append(own.description.site)
-    if len(sites) <= 1:
-        return []
-    named = [f'"{target}" at {joined(names)}' for target, names in sites.items()]
-    return [error(f"the target is called {joined(named)}; rename the column at some sites")]
+    findings = []
+    for what in ("target", "event", "exposure"):
+        sites: dict[str, list[str]] = {}
+        for own in told:
+            sites.setdefault(getattr(own, what), []).append(own.description.site)
+        if len(sites) > 1:
+            findings.append(_called(what, sites))
+    return findings
+
+
+def _called(what: str, sites: dict[str, list[str]]) -> Finding:
+    lacking = sites.pop("", None)
+    named = joined([f'"{name}" at {joined(own)}' for name, own in sites.items()])
+    if lacking is not None:
+        return error(
+            f"the {what} is {named}, and {joined(lacking)} has none; start all sites with "
+            f"--{what}, or none"
+        )
+    return error(f"the {what} is called {named}; rename the column at some sites")
 
 
 def _keep_findings(names: Sequence[str], terms: Terms) -> list[Finding]:

@@ -22,7 +22,7 @@ from fedsparse.federation.server.roll_call import roll_call
 from fedsparse.federation.server.secure_sums import SecureSums
 from fedsparse.federation.server.stages import Finishing, Question, batches
 from fedsparse.federation.server.transcript import SitesEngine
-from fedsparse.modelling.fitting import loss_for
+from fedsparse.modelling.fitting import loss_of
 from fedsparse.requests import Answers
 
 _COUNTED = (
@@ -82,8 +82,7 @@ class FlowerEngine(SitesEngine):
         self.width = len(self.encoding.feature_names)
         self.is_sparse = not self.encoding.columns
         self.has_holes = self.encoding.impute is not None
-        classes = self.encoding.classes
-        self.lens = Lens(loss_for(None if classes is None else len(classes), 1.0))
+        self.lens = Lens(loss_of(self.encoding))
         agreed = self.encoding.model_dump(mode="json", exclude={"left_out", "notes", "kept"})
         for member in self.members:
             member.setup = Setup(agreed, member.place, self.names).to_bytes()

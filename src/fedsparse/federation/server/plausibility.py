@@ -20,6 +20,10 @@ from fedsparse.compute.stacks import Stack, flatten, squared_norm
 from fedsparse.engines.conversation import Conversation
 from fedsparse.engines.engine import Ask
 from fedsparse.errors import FederationError
+from fedsparse.federation.server.plausible_outcomes import (
+    objection_to_judged_counts,
+    objection_to_judged_survival,
+)
 from fedsparse.federation.server.told_matrices import (
     ToldMatrix,
     matrices_told,
@@ -27,8 +31,8 @@ from fedsparse.federation.server.told_matrices import (
     shifts_of_one,
     shifts_of_sums,
 )
-from fedsparse.modelling.alone import JudgeAlone
-from fedsparse.problem.losses import Logistic, Loss, Softmax, SquaredError
+from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
+from fedsparse.problem.losses import Loss
 from fedsparse.requests import (
     Answers,
     ColumnSquares,
@@ -37,6 +41,8 @@ from fedsparse.requests import (
     Evaluate,
     Fields,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
     NoBetterThanNull,
     Request,
@@ -91,6 +97,7 @@ def objection_to_answer(request: Request, loss: Loss, answer: Fields, rows: floa
     Examples
     --------
     >>> from fedsparse.requests import Evaluate
+    >>> from fedsparse.problem.losses import SquaredError
     >>> asked = Evaluate(np.ones(2))
     >>> objection_to_answer(asked, SquaredError(), {"objective": np.array([-1e9])}, rows=30.0)
     'f is -1e+09, and that of rows is not below 0'
@@ -118,6 +125,7 @@ def objection_to_sums(request: Request, loss: Loss, answers: Answers) -> str | N
     Examples
     --------
     >>> from fedsparse.requests import Evaluate
+    >>> from fedsparse.problem.losses import SquaredError
     >>> told = Answers.of({"objective": np.array([0.4, 0.3, -1e9])}, np.ones(3))
     >>> objection_to_sums(Evaluate(np.ones(2)), SquaredError(), told)
     'f is -3.33e+08, and that of rows is not below 0'
@@ -202,6 +210,11 @@ class _Bounds:
                     return self._of_share("no_better")
                 case SmoothnessAbove():
                     return self._of_thresholds()
+                case JudgeCounts() | JudgeCountsAlone():
+                    return objection_to_judged_counts(*self._judged(count), self.rounding)
+                case JudgeSurvival() | JudgeSurvivalAlone():
+                    told = self._judged(count)
+                    return objection_to_judged_survival(*told, rows, self.rounding)
                 case Judge() | JudgeAlone():
                     return self._of_judged(rows, count)
                 case ScoreCounts():
@@ -233,7 +246,7 @@ class _Bounds:
         most, slack = LARGEST * rows, 1.0 + 1e-9
         bounds = {
             "squares": (0.0, (2.0 * LARGEST) ** 2 * rows),
-            "rows": (rows / slack, slack * rows),  # over a network all rows weigh the same
+            "rows": (rows / slack, slack * rows),  # else all rows weigh the same
             "target": (-most, most),
             "total": (-most, most),
             "known": (0.0, slack * rows),
@@ -241,6 +254,8 @@ class _Bounds:
         }
         if "total" in own:
             bounds["stored"] = (0.0, slack * float(own["rows"][0]) * own["total"].size)
+        if self.loss.outcome == "counts":  # what rows weigh is their exposure
+            bounds |= dict.fromkeys(("rows", "target", "stored"), (0.0, most))
         for name, numbers in own.items():
             least, largest = bounds[name]
             if bool(((numbers < least) | (numbers > largest)).any()):
@@ -266,6 +281,10 @@ class _Bounds:
             return f"{told:g} is told where it is 0 or 1"
         return None
 
+    def _judged(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """What so many sites counted and added up of rows that were judged."""
+        return count * self.means["counts"], count * self.means["sums"]
+
     def _of_judged(self, rows: float | None, count: int) -> str | None:
         """Counts are whole, and pairs of rows are no more than there can be."""
         counts, sums = count * self.means["counts"], count * self.means["sums"]
@@ -275,7 +294,7 @@ class _Bounds:
         judged, slack = float(counts.sum()), 1.0 + self.rounding
         if rows is not None and judged > rows * slack:
             return f"{judged:g} rows are judged of {rows:g}"
-        if isinstance(self.loss, SquaredError):
+        if self.loss.outcome == "numbers":
             return self._of_residuals(judged, sums)
         classes = math.isqrt(counts.size)
         by_class = counts.reshape(classes, classes).sum(axis=1)
@@ -326,10 +345,9 @@ class _Bounds:
         told, least = float(self.means["objective"][0]), 0.5 * l2 * squared_norm(x)
         if told < least * (1.0 - self.rounding):
             return f"f is {told:.3g}, and that of rows is not below {least:.3g}"
-        if isinstance(self.loss, Logistic | Softmax) and not x.any():
-            expected = math.log(2 if x.ndim == 1 else x.shape[1])
-            if abs(told - expected) > self.rounding:
-                return f"f at x = 0 is {told:.6g}, and that of any rows is {expected:.6g}"
+        expected = None if x.any() else self.loss.value_at_zero(2 if x.ndim == 1 else x.shape[1])
+        if expected is not None and abs(told - expected) > self.rounding:
+            return f"f at x = 0 is {told:.6g}, and that of any rows is {expected:.6g}"
         return None
 
     def _of_steps(self, x: FloatArray) -> str | None:
@@ -404,8 +422,7 @@ class _Bounds:
         """What times a second derivative bounds a squared slope; None if nothing does.
 
         For the squared loss g_j = 2 mean(r z_j) and h_j = 2 mean(z_j²), so g_j² ≤ 2 mean(r²) h_j.
-        For two classes at x = 0 residuals are ± ½ and g_j² ≤ h_j. Elsewhere the curvature of a row
-        that is wrongly classified vanishes faster than its slope, and there is no such bound.
+        Other losses have such a bound at x = 0 if they have one: see `Loss.slope_bound`.
 
         Parameters
         ----------
@@ -414,13 +431,12 @@ class _Bounds:
         reach
             At least the root of the mean of squared scores, for rounding errors of residuals.
         """
-        if isinstance(self.loss, SquaredError):
-            told = float(self.means["objective"][0])
-            fit = max(told - 0.5 * self.loss.l2 * squared_norm(x), 0.0)
-            return 2.0 * fit + (_SCORE_ROUNDING * reach) ** 2 + self.rounding**2 * told
-        if isinstance(self.loss, Logistic) and not x.any():
-            return 1.0
-        return None
+        told = float(self.means["objective"][0])
+        fit = max(told - 0.5 * self.loss.l2 * squared_norm(x), 0.0)
+        bound = self.loss.slope_bound(fit, is_at_zero=not x.any())
+        if bound is None:
+            return None
+        return bound + (_SCORE_ROUNDING * reach) ** 2 + self.rounding**2 * told
 
 
 def watched(conversation: Conversation[_Result], promises: "Promises") -> Conversation[_Result]:
@@ -511,7 +527,7 @@ class _Point:
         slack = _ROUNDING_OF_SUMS * size + _ROUNDING * far * (far + reach)
         slack += (_SCORE_ROUNDING * (far + reach)) ** 2
         least = self.objective + slope + 0.5 * loss.l2 * squared_norm(step)
-        if self.hessian is None or not isinstance(loss, SquaredError):
+        if self.hessian is None or not loss.is_quadratic:
             return least, math.inf, slack
         exact = self.objective + slope + 0.5 * float(step @ self.hessian @ step)
         error = 0.0 if self.error is None else 0.5 * self.error(step)

@@ -20,7 +20,7 @@ from fedsparse.federation.server.transcript import (
     Transcript,
 )
 from fedsparse.modelling.building import build_model
-from fedsparse.modelling.fitting import loss_for
+from fedsparse.modelling.fitting import loss_of
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary
@@ -58,7 +58,14 @@ def replay(folder: Path) -> Replayed:
         found = converse(engine, conversation_of(engine, sites.encoding, specification))
         count = transcript.count
     kept = FitSummary.load(folder / "fit.json")
-    again = build_model(sites.encoding, found.fitted, {}, fingerprint="")
+    again = build_model(
+        sites.encoding,
+        found.fitted,
+        {},
+        fingerprint="",
+        sure=found.sure,
+        ratio=found.options.loss.ratio,
+    )
     compared = {
         **_of_model(again, Model.load(folder), "model.json"),
         **_of_model(again, kept.model, "fit.json"),
@@ -86,8 +93,7 @@ class _RecordedSites(SitesEngine):
         kind = Encoding if "columns" in about["encoding"] else NumberedEncoding
         self.encoding = kind.model_validate(about["encoding"])
         self._transcript = transcript
-        classes = self.encoding.classes
-        self.lens = Lens(loss_for(None if classes is None else len(classes), 1.0))
+        self.lens = Lens(loss_of(self.encoding))
         self.names = tuple(about["sites"])
         self.width = len(self.encoding.feature_names)
         self.is_sparse = not self.encoding.columns

@@ -48,6 +48,7 @@ from fedsparse.requests.fixed_sums import SumLayout, layout_of
 from fedsparse.requests.wire.answer_bytes import decode_answer, stack_answers
 from fedsparse.requests.wire.request_bytes import encode_request
 from fedsparse.requests.wire.vectors import WireError
+from fedsparse.tables.cells import LARGEST
 from fedsparse.tables.counting import Countable
 
 LARGEST_MESSAGE = 2**28
@@ -182,11 +183,13 @@ class Question(Stage):
                 found[place] = None
                 continue
             written, mass = own
-            if not 0.0 < mass <= (member.rows or 0):
+            request, loss = self._asks[place].request, self._asks[place].lens.loss
+            # What rows of counts weigh is their exposure, of which nothing is known.
+            most = LARGEST if loss.outcome == "counts" else 1.0
+            if not 0.0 < mass <= most * (member.rows or 0):
                 raise WireError("It claims other rows than it described.")
-            request = self._asks[place].request
             answer = decode_answer(written, request, self._shapes[place])
-            objection = objection_to_answer(request, self._asks[place].lens.loss, answer, mass)
+            objection = objection_to_answer(request, loss, answer, mass)
             if objection is not None:
                 raise WireError(f"It cannot be that of any rows: {objection}.")
             found[place] = (answer, mass)

@@ -12,7 +12,7 @@ from fedsparse.federation.server.agreement import Terms
 from fedsparse.federation.server.conduct import SITES, Conduct
 from fedsparse.modelling.settings import Flat
 from fedsparse.modelling.specification import FitSpecification, TableSpecification
-from fedsparse.tables.inputs import check_roles
+from fedsparse.tables.inputs import Roles, check_roles
 from fedsparse.tables.sentences import counted
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SitesRun(TableSpecification, Conduct):
 
     def terms(self) -> Terms:
         """On which terms the sites' tables are put together."""
-        check_roles(self.roles())
+        check_roles(Roles(drop=self.drop, categories=self.category, keep=self.keep))
         return Terms(
             task=self.task,
             drop=self.drop,

@@ -31,13 +31,13 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.compute.clients import by_class
 from fedsparse.engines.lens import Lens
-from fedsparse.problem.losses import SquaredError
-from fedsparse.problem.slopes import row_derivatives
 from fedsparse.requests import (
     Curvature,
     Evaluate,
     Gradient,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
     NoBetterThanNull,
     Request,
@@ -117,7 +117,7 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
     Arrays of shape (1 + classes, rows, 2). Nothing for requests that look at no x, and for the
     squared loss.
     """
-    if isinstance(clients.loss, SquaredError):
+    if clients.loss.is_quadratic:
         return
     match request:
         case LocalSteps():
@@ -125,6 +125,8 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
         case (
             Evaluate(x)
             | Judge(x)
+            | JudgeCounts(x)
+            | JudgeSurvival(x)
             | NoBetterThanNull(x)
             | ScoreCounts(x)
             | Gradient(x)
@@ -169,9 +171,9 @@ def _weights_at(
         own = clients.data.features[clients.data.pointer[client] + rows]
         scores, targets = np.asarray(own @ x).reshape(rows.size, -1), targets[rows]
     with np.errstate(all="ignore"):  # runs may diverge; who asked looks for that
-        losses, slopes, curvatures = row_derivatives(clients.loss.code, scores, targets)
-    weights = np.column_stack([losses, curvatures])
-    against = np.column_stack([losses, np.abs(slopes)])
+        found = clients.loss.at_scores(scores if x.ndim > 1 else scores[:, 0], targets)
+    weights = np.column_stack([found.losses, found.curvatures])
+    against = np.column_stack([found.losses, np.abs(found.slopes)])
     return np.stack([weights.T, against.T], axis=-1)
 
 

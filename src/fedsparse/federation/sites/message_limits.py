@@ -83,6 +83,8 @@ def check_size(
         Local steps that one request may ask for.
     """
     classes = 0 if engine.classes is None else engine.classes.size
+    if engine.lens.loss.outcome == "survival":
+        classes = 2  # rows without an event and with one
     numbers = steps = 0
     for lens, request in requests:
         if isinstance(request, ColumnSums) and request.classes not in (0, classes):

@@ -10,11 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
 from fedsparse.federation.sites.questions import MOST_CHANGES
-from fedsparse.modelling.alone import JudgeAlone
+from fedsparse.files import check_ends
+from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.modelling.specification import Count
-from fedsparse.problem.losses import SquaredError
 from fedsparse.problem.rows import PartOfRows
-from fedsparse.requests import Curvature, Evaluate, Judge, LocalSteps, Request, Slopes
+from fedsparse.requests import (
+    Curvature,
+    Evaluate,
+    Judge,
+    JudgeCounts,
+    JudgeSurvival,
+    LocalSteps,
+    Request,
+    Slopes,
+)
 from fedsparse.requests.wire.request_bytes import REQUESTS
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.sentences import counted
@@ -31,8 +40,12 @@ _WAYS_OUT = {
     "ColumnSums": "train without the site, or have it change its policy",
     "Curvature": "train with --method FedIterHT",
     "Judge": "train with --held-out none",
+    "JudgeCounts": "train with --held-out none",
+    "JudgeSurvival": "train with --held-out none",
     "ScoreCounts": "train with --held-out none",
     JudgeAlone.__name__: "train with --held-out none",
+    JudgeCountsAlone.__name__: "train with --held-out none",
+    JudgeSurvivalAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
     "NoBetterThanNull": "train with --open-sums",
     "SharedCurvature": "train with --method FedIterHT",
@@ -81,8 +94,9 @@ class Policy(BaseModel):
     most_answers_per_month: Count = 100_000
     """Requests answered within 30 days, on whatever table."""
     most_judged: Count = 200
-    """Of these, models judged on one table (`Judge`, `ScoreCounts`, `NoBetterThanNull`): each
-    compares every row with planes of the server's choice. The default analysis takes eleven."""
+    """Of these, models judged on one table (`Judge` and its like, `ScoreCounts`,
+    `NoBetterThanNull`): each compares every row with planes of the server's choice. The default
+    analysis takes eleven."""
     most_changes_of_sites: Count = MOST_CHANGES
     """How often the sites may change that answer under masks together with this one: a server that
     says that one dropped out, and asks nearly the same without it, learns about that one."""
@@ -239,7 +253,7 @@ class Policy(BaseModel):
             return f"it cuts rows into two or more parts, at most {_MOST_PARTINGS} times"
         if len(lens.rows.cuts) > _MOST_CUTS:
             return f"it cuts rows at most {_MOST_CUTS} times; ask for less"
-        if not isinstance(lens.loss, SquaredError) and lens.loss.l2 < self.smallest_l2:
+        if not lens.loss.is_quadratic and lens.loss.l2 < self.smallest_l2:
             return (
                 f"its policy wants an ℓ2 weight of at least {self.smallest_l2:g} for classes and "
                 f"not {lens.loss.l2:g}; leave --l2 out, or raise it"
@@ -281,7 +295,8 @@ or have the site raise most_features_per_row'
         fewer, because folds of small sites are: two for a sum of losses, three where the sum of
         targets and of their squares is told, which would give two away.
         """
-        fewest = {Evaluate: 2, Judge: FEWEST_JUDGED}.get(type(request), self.smallest_samples)
+        judged = dict.fromkeys((Judge, JudgeCounts, JudgeSurvival), FEWEST_JUDGED)
+        fewest = {Evaluate: 2, **judged}.get(type(request), self.smallest_samples)
         return min(fewest, self.smallest_samples)
 
     def least_weight_of_others(self, rows: int) -> float:
@@ -362,6 +377,7 @@ def read_policy(path: Path) -> Policy:
     >>> read_policy(path).most_answers
     4000
     """
+    check_ends(path)
     try:
         policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

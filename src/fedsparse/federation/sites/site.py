@@ -78,7 +78,6 @@ from fedsparse.federation.sites.table_digests import table_digest
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.modelling.model import Model
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Softmax, SquaredError
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import FEW_HOLES
 from fedsparse.requests import Fields, LocalSteps, Request
@@ -186,7 +185,9 @@ class Site:
                 self._setup = (which, value)
 
     def look(self) -> None:
-        """Say in the site's own log, before anybody asks, all that would make it refuse."""
+        """Say in the site's own log, before anybody asks, what is odd or would make it refuse."""
+        for oddity in self._table.oddities(self.name):
+            log.warning("%s", oddity.sentence)
         objection = self._policy.objection_to_few(self._table.rows)
         faults = [fault.sentence for fault in self._table.faults(self.name, Wishes())]
         problems = ([] if objection is None else [f"{self.name}: {objection}"]) + faults
@@ -713,6 +714,8 @@ class Site:
         for written in asks.lenses:
             lens = lens_from_bytes(written, engine.width)
             objection = self._policy.objection_to_lens(lens) or objection_to_scaling(lens)
+            if lens.loss.outcome != engine.lens.loss.outcome:
+                objection = "the server takes its outcome for another kind of outcome"
             if objection is not None:
                 raise FederationError(objection)
             self._lenses[lens.digest] = lens
@@ -729,26 +732,27 @@ class Site:
         used = self._table.describe_used(self.name, setup.agreed)
         self._check_telling(used, is_open=is_open)
         check_cells(setup.agreed, self._table.rows)
-        features, targets, classes = self._table.encode(setup.agreed)
+        own = self._table.encode(setup.agreed)
         data = FederatedData(
-            features,
-            targets,
-            np.array([0, features.shape[0]]),
+            own.features,
+            own.targets,
+            np.array([0, own.features.shape[0]]),
             (self.name,),
             np.array([setup.identity]),
-            None if classes is None else np.arange(classes),
+            None if own.classes is None else np.arange(own.classes),
+            own.row_weights,
         )
-        if data.width * (classes or 1) > MAX_LENGTH:
+        if data.width * (own.classes or 1) > MAX_LENGTH:
             raise WireError(f"The model would have more than {MAX_LENGTH} coefficients.")
         if self._opened is not None:
             self._opened[1].close()
-        loss = SquaredError() if classes is None else Softmax()
         few = max(FEW_HOLES, self._policy.smallest_samples)
-        engine = LocalEngine(data, loss, self._threads, few_holes=few)
+        engine = LocalEngine(data, own.loss, self._threads, few_holes=few)
         self._opened = ((session, is_open), engine)
         if self._ledger is not None:  # which has the secret for it
             key = self._ledger.session_key(session.encode())
-            self._mark = table_digest(features, targets, key)
+            weights = [] if own.row_weights is None else [own.row_weights]
+            self._mark = table_digest(own.features, np.concatenate([own.targets, *weights]), key)
         return engine
 
 

@@ -16,7 +16,7 @@ from fedsparse.federation.sites.chained_file import Record
 from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site_tables import NamedTable, NumberedTable, SiteTable
 from fedsparse.modelling.model import Model
-from fedsparse.modelling.scoring import judged_scores, null_scores, targets_of
+from fedsparse.modelling.scoring import exposures_of, judged_scores, null_scores, targets_of
 from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import counted, number, quoted, size
 from fedsparse.report.page import Page, Section
@@ -30,6 +30,10 @@ _TOLD_BY = {
     "Evaluate": "how large the loss of a model is, one number for all rows",
     "Gradient": "which way the loss falls, summed over rows",
     "Judge": "how well a model predicts, as counts and sums over rows",
+    "JudgeCounts": "how well a model predicts counts, as sums over rows",
+    "JudgeCountsAlone": "how well a model of this site alone predicts counts, as sums over rows",
+    "JudgeSurvival": "how well a model orders times, as counts of pairs and sums over rows",
+    "JudgeSurvivalAlone": "how well a model of this site alone orders times, as sums over rows",
     "JudgeAlone": "how well a model of this site alone predicts, as counts and sums over rows",
     "NoBetterThanNull": "whether a model predicts no better than one guess for all rows, 0 or 1",
     "LocalSteps": "a model after some steps on this site's rows",
@@ -43,8 +47,13 @@ _WAYS = {
     "open": "the server saw what this site answered.",
     "secure": "masked, so that the server could read the sum over several sites and nothing else.",
 }
-_DECISIVE = {"R²": False, "log-loss": True}
+_DECISIVE = {"R²": False, "log-loss": True, "deviance": True, "log-likelihood gained": False}
 """Metrics by which a model is better than none, and whether lower is better."""
+
+_GUESSES = {
+    "regression": "the mean", "binary": "the shares of the classes",
+    "multiclass": "the shares of the classes", "counts": "one rate", "survival": "the same risk",
+}  # fmt: skip
 
 _MOST_MESSAGES = 40
 _MOST_FEATURES = 50
@@ -156,13 +165,14 @@ def _answers(answered: Iterable[Record]) -> int:
 
 def _on_own_rows(model: Model, table: SiteTable) -> list[Part]:
     try:
-        features, targets = _seen_by(model, table)
+        features, targets, exposures = _seen_by(model, table)
     except DataError as error:
         return [Notes("The model could not be tried on your rows", [str(error)])]
     if not targets.size:
         return [Paragraph("There are no rows to try it on.")]
-    own = judged_scores(model, targets, model.scores(features)).metrics()
-    none = judged_scores(model, targets, null_scores(model, targets)).metrics()
+    guessed = null_scores(model, targets, exposures)
+    own = judged_scores(model, targets, model.scores(features), exposures).metrics()
+    none = judged_scores(model, targets, guessed, exposures).metrics()
     rows = [
         (metric_of(name).label, metric_of(name).text(value), metric_of(name).text(none[name]),
          metric_of(name).meaning)
@@ -173,23 +183,24 @@ def _on_own_rows(model: Model, table: SiteTable) -> list[Part]:
         Paragraph(_verdict(own, none, targets.size)),
         Table(pl.DataFrame(rows, schema=names, orient="row"), is_prose=True),
         Paragraph(
-            "“No features at all” always predicts "
-            + ("the mean" if model.classes is None else "the shares of the classes")
-            + " of your rows. The model has learnt from these rows, among others, so the figures "
-            "flatter it; the server's report tells how it does on rows it has not seen.",
+            f"“No features at all” always predicts {_GUESSES[model.task]} of your rows. The "
+            "model has learnt from these rows, among others, so the figures flatter it; the "
+            "server's report tells how it does on rows it has not seen.",
             is_hint=True,
         ),
     ]
 
 
-def _seen_by(model: Model, table: SiteTable) -> tuple[FloatArray, AnyArray]:
-    """The model's features of a site's rows, and their targets."""
+def _seen_by(model: Model, table: SiteTable) -> tuple[FloatArray, AnyArray, FloatArray | None]:
+    """The model's features of a site's rows, their targets and exposures."""
     where = "this site's table"
     if isinstance(table, NamedTable):
-        return model.features_of(table.frame, where), targets_of(model, table.frame, where)
-    assert isinstance(table, NumberedTable)
-    frame = pl.DataFrame({model.target: table.targets})
-    return model.features_of_numbered(table.features, where), targets_of(model, frame, where)
+        frame, features = table.frame, model.features_of(table.frame, where)
+    else:
+        assert isinstance(table, NumberedTable)
+        frame = pl.DataFrame({model.target: table.targets})
+        features = model.features_of_numbered(table.features, where)
+    return features, targets_of(model, frame, where), exposures_of(model, frame, where)
 
 
 def _verdict(own: dict[str, float | None], none: dict[str, float | None], rows: int) -> str:

@@ -13,7 +13,9 @@ from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray
 from fedsparse.errors import DataError, FederationError, OptionError
+from fedsparse.modelling.fitting import loss_of
 from fedsparse.problem.federated import Features
+from fedsparse.problem.losses import Loss
 from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import Encoding, NumberedEncoding, Roles, SiteDescription, describe
 from fedsparse.tables.agreeing import MINIMUM_ROWS
@@ -22,6 +24,7 @@ from fedsparse.tables.delimited import typed
 from fedsparse.tables.describing import describe_checked, describe_target, may_be_classes
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
+from fedsparse.tables.oddities import odd_findings
 from fedsparse.tables.schemas import SiteSchema
 from fedsparse.tables.sentences import Finding, listed
 from fedsparse.tables.values import labels, number_matrix, number_names
@@ -62,7 +65,10 @@ class Told(BaseModel):
     description: SiteDescription | SiteSchema
     """With counts where sums are open, else without."""
     target: Annotated[str, Field(max_length=1000)]
-    """Name of the column to predict; empty if it has none."""
+    """Name of the column to predict, of survival the time; empty if it has none."""
+    event: Annotated[str, Field(max_length=1000)] = ""
+    exposure: Annotated[str, Field(max_length=1000)] = ""
+    """Names of the other columns of the outcome; empty if there are none."""
     problems: tuple[str, ...] = ()
     """Why the site would refuse to train, in sentences without rows; told in a dry run alone."""
     unusable: tuple[str, ...] = ()
@@ -73,6 +79,29 @@ class Told(BaseModel):
     """The run, the site's key in it and the signature, where sums are secure."""
     limits: tuple[str, ...] = ()
     """What its policy does not answer, in sentences; told in a dry run alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows as arrays.
+
+    Attributes
+    ----------
+    features, targets
+        One row, and one number, per row.
+    classes
+        How many there are; None: targets are none.
+    row_weights
+        How much each row counts; None: all the same.
+    loss
+        For such targets.
+    """
+
+    features: Features
+    targets: AnyArray
+    classes: int | None
+    row_weights: FloatArray | None
+    loss: Loss
 
 
 class SiteTable(ABC):
@@ -90,6 +119,10 @@ class SiteTable(ABC):
     @abstractmethod
     def faults(self, where: str, wishes: Wishes) -> list[Finding]:
         """Everything wrong with cells; the sentences quote rows and must stay at the site."""
+
+    def oddities(self, where: str) -> list[Finding]:
+        """What its owner should look at; the sentences quote rows and must stay at the site."""
+        return []
 
     @abstractmethod
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
@@ -116,8 +149,8 @@ class SiteTable(ABC):
         return [name for name, count in self.differing(names).items() if 0 < count < most]
 
     @abstractmethod
-    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
-        """Features, targets and the number of classes, as all sites agreed."""
+    def encode(self, agreed: dict[str, Any]) -> EncodedRows:
+        """Rows as all sites agreed."""
 
     @abstractmethod
     def rows_as_bytes(self) -> Iterator[bytes]:
@@ -133,10 +166,14 @@ class NamedTable(SiteTable):
     frame
         Its rows.
     target
-        Name of the column to predict.
+        Name of the column to predict, of survival the time.
     categories
         Columns of numbers, maybe the target, that stand for levels or classes. Only the site can
         say so: told level by level, numbers are a histogram.
+    event
+        Of survival, the column that says whether something happened at that time.
+    exposure
+        Of counts, the column that says for how long, or of how many.
 
     Examples
     --------
@@ -149,11 +186,19 @@ class NamedTable(SiteTable):
     frame: "pl.DataFrame"
     target: str
     categories: tuple[str, ...] = ()
+    event: str | None = None
+    exposure: str | None = None
 
     @property
     def rows(self) -> int:
         """How many there are."""
         return self.frame.height
+
+    @property
+    def outcome(self) -> tuple[str, ...]:
+        """The columns that are no features."""
+        named = (self.target, self.event, self.exposure)
+        return tuple(name for name in named if name is not None)
 
     def lacking(self, wishes: Wishes) -> list[str]:
         """Categories that there are not, and columns of numbers that are none."""
@@ -163,7 +208,21 @@ class NamedTable(SiteTable):
             *(finding.sentence for finding in found),
             *(_not_declared(name, f"--category {name}") for name in numbers),
             *self._lacking_classes(wishes.task),
+            *self._lacking_outcome(wishes.task),
         ]
+
+    def _lacking_outcome(self, task: Task) -> list[str]:
+        """Why the columns of its outcome are not those of the task."""
+        if task == "survival" and self.event is None:
+            return ["it was started without --event; start it with --time and --event"]
+        for option, name, needed in (
+            ("--event", self.event, "survival"), ("--exposure", self.exposure, "counts")
+        ):  # fmt: skip
+            if name is not None and task != needed:
+                return [
+                    f"it was started with {option}; train with --task {needed}, or start it without"
+                ]
+        return []
 
     def _lacking_classes(self, task: Task) -> list[str]:
         """Why the target's numbers are no classes, whatever the server says."""
@@ -183,22 +242,29 @@ class NamedTable(SiteTable):
         roles = self._roles(wishes.model_copy(update={"categories": present}))
         return cell_findings(typed(self.frame), where, roles, wishes.task)
 
+    def oddities(self, where: str) -> list[Finding]:
+        """Of the target and of columns that may become features."""
+        roles = Roles(target=self.target, categories=self.categories)
+        return odd_findings(typed(self.frame), where, roles)
+
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
         """Counts, sums and levels."""
         wishes = self._without_undeclared(wishes)
         roles = self._roles(wishes)
         usable = roles.model_copy(update={"drop": (*roles.drop, *unusable)})
         description = describe_checked(typed(self.frame), site, usable, wishes.task)
-        hidden = [name for name in unusable if name != self.target]
+        hidden = [name for name in unusable if name not in self.outcome]
         plain: dict[str, Any] = {
             "dropped": tuple(name for name in description.dropped if name not in unusable),
             "withheld": tuple(hidden),  # matches whatever other sites have
         }
-        if self.target in unusable:
+        if not set(self.outcome).isdisjoint(unusable):
             plain["target"] = None
         return Told(
             description=description.model_copy(update=plain),
             target=self.target,
+            event=self.event or "",
+            exposure=self.exposure or "",
             unusable=tuple(unusable),
         )
 
@@ -206,17 +272,24 @@ class NamedTable(SiteTable):
         """What can be told where a site would refuse: numbers as numbers."""
         numbers = self._undeclared(wishes.categories)
         left = tuple(name for name in wishes.categories if name not in numbers)
-        task: Task = "auto" if self._lacking_classes(wishes.task) else wishes.task
+        lacking = self._lacking_classes(wishes.task) or self._lacking_outcome(wishes.task)
+        task: Task = "auto" if lacking else wishes.task
         return wishes.model_copy(update={"categories": left, "task": task})
 
     def _roles(self, wishes: Wishes) -> Roles:
-        return Roles(target=self.target, drop=wishes.drop, categories=wishes.categories)
+        return Roles(
+            target=self.target,
+            event=self.event,
+            exposure=self.exposure,
+            drop=wishes.drop,
+            categories=wishes.categories,
+        )
 
     def describe_used(self, site: str, agreed: dict[str, Any]) -> SiteDescription:
         """As if the agreed columns were all there are."""
         encoding = _parsed(Encoding, agreed)
         columns = {column.name: column for column in encoding.columns}
-        offered = set(self.frame.columns) - {self.target}
+        offered = set(self.frame.columns) - {*self.outcome}
         if not columns.keys() <= offered or len(columns) < len(encoding.columns):
             raise FederationError("the server uses columns that it does not offer")
         if any(column.fill is not None for column in encoding.columns):
@@ -224,12 +297,16 @@ class NamedTable(SiteTable):
             raise FederationError("the server fills holes before it says what with")
         roles = Roles(
             target=self.target,
+            event=self.event,
+            exposure=self.exposure,
             categories=tuple(name for name, own in columns.items() if own.kind == "category"),
         )
         lacking = self._undeclared(roles.categories) or self._lacking_classes(encoding.task)
         if lacking:
             raise FederationError("the server takes numbers for categories that it does not")
-        used = self.frame.select([*columns, self.target])
+        if self._lacking_outcome(encoding.task):
+            raise FederationError("the server takes its outcome for another kind of outcome")
+        used = self.frame.select([*columns, *self.outcome])
         description = describe(used, site, roles, task=encoding.task)
         for own in description.columns:
             if own.kind not in (columns[own.name].kind, "empty"):
@@ -245,16 +322,19 @@ class NamedTable(SiteTable):
         counts = (ordered != ordered[self.rows // 2]).sum(axis=0)
         return dict(zip(names, counts.tolist(), strict=True))
 
-    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+    def encode(self, agreed: dict[str, Any]) -> EncodedRows:
         """Columns of numbers as they are, each level of a category as a column."""
         encoding = _parsed(Encoding, agreed)
-        if encoding.target != self.target:
+        own = (self.target, self.event, self.exposure)
+        if (encoding.target, encoding.event, encoding.exposure) != own:
             raise WireError("The agreed target is not that of this site.")
         where = "this site's table"
-        return (
+        return EncodedRows(
             encoding.features(self.frame, where),
             encoding.targets(self.frame, where),
             None if encoding.classes is None else len(encoding.classes),
+            encoding.row_weights(self.frame, where),
+            loss_of(encoding),
         )
 
     def rows_as_bytes(self) -> Iterator[bytes]:
@@ -292,6 +372,8 @@ class NumberedTable(SiteTable):
         lacking = []
         if wishes.drop or wishes.categories:
             lacking.append("its features have numbers, no names; leave --drop and --category out")
+        if wishes.task in ("counts", "survival"):
+            lacking.append(f"its features have numbers, no names; leave --task {wishes.task} out")
         return lacking + self._lacking_classes(wishes.task)
 
     def _lacking_classes(self, task: Task) -> list[str]:
@@ -331,13 +413,17 @@ class NumberedTable(SiteTable):
         """None: such files hold what few rows have, and nothing else."""
         return {}
 
-    def encode(self, agreed: dict[str, Any]) -> tuple[Features, AnyArray, int | None]:
+    def encode(self, agreed: dict[str, Any]) -> EncodedRows:
         """All features of the federation."""
         encoding = _parsed(NumberedEncoding, agreed)
-        return (
+        if encoding.task in ("counts", "survival"):
+            raise WireError("Rows of numbered features have no such outcome.")
+        return EncodedRows(
             encoding.features(self.features),
             encoding.targets(self.targets),
             None if encoding.classes is None else len(encoding.classes),
+            None,
+            loss_of(encoding),
         )
 
     def rows_as_bytes(self) -> Iterator[bytes]:
@@ -354,6 +440,9 @@ def open_table(
     target: str | None,
     drop: tuple[str, ...] = (),
     categories: tuple[str, ...] = (),
+    *,
+    event: str | None = None,
+    exposure: str | None = None,
 ) -> SiteTable:
     r"""Read a site's file: a table with names, or LIBSVM text.
 
@@ -362,11 +451,13 @@ def open_table(
     path
         The file.
     target
-        Column to predict; None for LIBSVM text.
+        Column to predict, of survival the time; None for LIBSVM text.
     drop
         Columns that the site does not offer.
     categories
         Columns of numbers, maybe the target, that stand for levels or classes.
+    event, exposure
+        Of survival, whether something happened; of counts, for how long or of how many.
 
     Examples
     --------
@@ -377,13 +468,13 @@ def open_table(
     2
     """
     if are_libsvm([path]):
-        if target is not None or drop or categories:
+        if any((target, event, exposure)) or drop or categories:
             raise OptionError(
                 f"{path} is LIBSVM text, which has its target in front of each row and numbers for "
                 "names; leave --target, --drop and --category out"
             )
         return NumberedTable(*read_numbered(path))
-    roles = Roles(target=target, drop=drop)
+    roles = Roles(target=target, event=event, exposure=exposure, drop=drop)
     check_roles(roles)
     frame = read_table(path)
     problems = [finding.sentence for finding in role_findings(frame.columns, str(path), roles)]
@@ -394,7 +485,28 @@ def open_table(
     if problems:
         raise DataError("\n".join(problems))
     assert target is not None
-    return NamedTable(frame.drop(drop), target, categories)
+    return NamedTable(frame.drop(drop), target, categories, event, exposure)
+
+
+def check_site_outcome(
+    target: str | None, exposure: str | None, time: str | None, event: str | None
+) -> None:
+    """Refuse columns of an outcome that do not go together.
+
+    Examples
+    --------
+    >>> check_site_outcome(None, None, time="months", event=None)
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: --time and --event go together; name both
+    """
+    if (time is None) != (event is None):
+        raise OptionError("--time and --event go together; name both")
+    if time is not None and (target is not None or exposure is not None):
+        other = "--exposure" if target is None else "--target"
+        raise OptionError(f"{other} has no part in survival; leave it out, or --time and --event")
+    if exposure is not None and target is None:
+        raise OptionError("--exposure is that of a count; name the count with --target")
 
 
 def _not_declared(name: str, asked: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.modelling.no_features import sentence_on_no_features
 from fedsparse.modelling.summary import FitSummary
+from fedsparse.report.fit.certainty_section import certainty_sections
 from fedsparse.report.fit.convergence_section import convergence_sections
 from fedsparse.report.fit.evaluation_section import evaluation_sections
 from fedsparse.report.fit.features_section import features_sections
@@ -44,6 +45,7 @@ def fit_page(summary: FitSummary) -> Page:
         *_notes(summary),
         *_no_features(summary),
         *features_sections(model, summary.stability),
+        *certainty_sections(model),
         *evaluation_sections(summary.evaluation),
         *selection_sections(summary.selection),
         *stability_sections(summary.stability, {feature.name for feature in model.features}),

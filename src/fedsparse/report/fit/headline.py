@@ -42,6 +42,8 @@ def _finding(summary: FitSummary) -> str:
         was = "was" if count == 1 else "were"
         why = f"{chosen} {was} chosen to predict {target}"
         return f"The model is {GUESSING} {UNSEEN} ({_guess(score)}): {why}"
+    if (most := summary.model.most_of_a_class) is not None:
+        chosen += f", at most {most} of each class,"
     skill = _skill(summary, target, is_one=count == 1)
     if skill:
         return f"{chosen} {skill} {UNSEEN}"

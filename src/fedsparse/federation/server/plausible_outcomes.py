@@ -1,0 +1,65 @@
+"""Whether sums that judge a model of counts or of survival can be those of any rows."""
+
+import numpy as np
+
+from fedsparse.arrays import FloatArray
+
+
+def objection_to_judged_counts(counts: FloatArray, sums: FloatArray, rounding: float) -> str | None:
+    """Why sums of `judged_counts` cannot be those of rows; None if they can.
+
+    Parameters
+    ----------
+    counts, sums
+        What was told.
+    rounding
+        Share by which bounds may be passed.
+
+    Examples
+    --------
+    >>> objection_to_judged_counts(np.array([2.5, 1.0]), np.array([9.0, 0.0, -1.0]), 1e-6)
+    'rows are counted that are not whole'
+    """
+    rows, counted = (float(number) for number in counts)
+    if _is_not_whole(rows, rounding):
+        return "rows are counted that are not whole"
+    if counted < -rounding or float(sums[0]) < 0 or (rows > 0 and float(sums[0]) == 0):
+        return "a count or an exposure is below 0"
+    return None
+
+
+def objection_to_judged_survival(
+    counts: FloatArray, sums: FloatArray, rows: float | None, rounding: float
+) -> str | None:
+    """Why sums of `judged_survival` cannot be those of rows; None if they can.
+
+    Parameters
+    ----------
+    counts, sums, rounding
+        As above.
+    rows
+        Of the site; None if that is not known.
+
+    Examples
+    --------
+    >>> told = np.array([9.0, 2.0]), np.array([3.0, 4.0, 40.0, 50.0])
+    >>> objection_to_judged_survival(*told, rows=9.0, rounding=1e-6)
+    '50 pairs of rows are compared of 16'
+    """
+    judged, events = (float(number) for number in counts)
+    if _is_not_whole(judged, rounding) or _is_not_whole(events, rounding):
+        return "rows are counted that are not whole"
+    slack = 1.0 + rounding
+    if events > judged * slack or (rows is not None and judged > rows * slack):
+        return f"{events:g} events and {judged:g} rows are judged"
+    if bool((sums < -rounding).any()):
+        return "a likelihood is above 1, or a count of pairs below 0"
+    in_order, pairs = float(sums[2]), float(sums[3])
+    most = events * max(judged - 1.0, 0.0)
+    if in_order > pairs * slack or pairs > most * slack:
+        return f"{pairs:g} pairs of rows are compared of {most:g}"
+    return None
+
+
+def _is_not_whole(number: float, rounding: float) -> bool:
+    return number < -rounding or abs(number - np.rint(number)) > rounding * max(number, 1.0)
