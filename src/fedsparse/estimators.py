@@ -4,18 +4,20 @@ They follow scikit-learn's conventions, so that pipelines, grid searches and met
 All sites are in this process; what the sites tell each other is what they would over a network.
 """
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -26,6 +28,8 @@ from sklearn.utils.validation import (
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.arrays import AnyArray, BoolArray, FloatArray
+from fedsparse.checks import check_count, check_not_negative
+from fedsparse.compute.kernels.concordance import concordant_pairs
 from fedsparse.engines.conversation import Conversation, converse, exchanges_of
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
@@ -35,11 +39,15 @@ from fedsparse.modelling.endings import divergences, sentence_on_early_end, warn
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
+from fedsparse.modelling.survival import cumulative_hazard, events_and_risks, signed_times
 from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Cox, Loss, as_loss
+from fedsparse.problem.losses.cox import Ties
+from fedsparse.tables.sentences import nearest
 
 
 class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: reading, scaling, choosing τ, fitting, selecting."""
+    """What the estimators share: reading, scaling, choosing τ, fitting, selecting."""
 
     # Sites go where fit goes: pipelines and grid searches pass them on without being told.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sites": True}
@@ -76,7 +84,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         specification = self._specification()
         data = self._federate(X, y, sites, sample_weight)
         classes = self.classes_.size if hasattr(self, "classes_") else None
-        options = FitOptions.of(specification, classes, self._kept())
+        options = FitOptions.of(specification, classes, self._kept(), loss=self._loss())
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
         engine = LocalEngine(data, options.loss)
         try:
@@ -95,6 +103,38 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
         self._store(model)
         return model
+
+    def _loss(self) -> Loss | None:
+        """The loss, unless the classes say it."""
+        return None
+
+    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
+        """Features and a label per row, which may be a column of the table by its name."""
+        self.sites_column_ = None
+        if not isinstance(sites, str):
+            return X, sites
+        names = list(getattr(X, "columns", ()))
+        if sites not in names:
+            near = nearest(sites, map(str, names))
+            advice = "give a pandas or polars table with that column, or a label per row"
+            raise OptionError(
+                f"sites={sites!r} names a column that X does not have; "
+                + (advice if near is None else f"did you mean {near!r}?")
+            )
+        self.sites_column_ = sites
+        return self._features_in(X), X[sites].to_numpy()
+
+    def _features_in(self, X: Any) -> Any:
+        """A table without the column that says where rows lie."""
+        column = getattr(self, "sites_column_", None)
+        if column is None or column not in list(getattr(X, "columns", ())):
+            return X
+        # pandas and polars differ in how columns are named here, and agree on what remains.
+        return X[[name for name in X.columns if name != column]]
+
+    def transform(self, X: Any) -> Any:
+        """The columns that the model uses."""
+        return super().transform(self._features_in(X))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -117,7 +157,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             "folds": self.folds,
             "l2": None if isinstance(self.l2, str) and self.l2 == "auto" else self.l2,
             "standardize": self.standardize,
-            "intercept": self.fit_intercept,
+            "intercept": getattr(self, "fit_intercept", True),  # the loss may have none
             "rounds": self.rounds,
             "seed": state,
         }
@@ -150,6 +190,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
+        X = self._features_in(X)
         features = validate_data(self, X, accept_sparse="csr", reset=False)
         return np.asarray(features @ self.coef_.T + self.intercept_)
 
@@ -185,7 +226,7 @@ def _fitting(
 
 
 class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
-    """Linear regression on at most τ features, from sites that keep their rows.
+    """Regression on at most τ features, from sites that keep their rows.
 
     Parameters
     ----------
@@ -215,6 +256,9 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Most rounds of one model.
     random_state
         Fixes folds and mini-batches.
+    loss
+        ``"squared"``; ``"poisson"`` for rates of counts; the name of another loss of numbers or
+        counts, or one as an object, whose ℓ2 weight is that of ``l2``.
 
     Attributes
     ----------
@@ -238,13 +282,50 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model = FedSparseRegressor(sparsity=2).fit(X, y, sites=hospital)
     >>> model.support_.tolist(), round(model.intercept_, 2)
     ([4, 11], 7.0)
+
+    Counts over a time each: ``y`` is the rate, and rows weigh by their time.
+
+    >>> years = np.random.default_rng(1).uniform(0.5, 4.0, 60)
+    >>> counts = np.random.default_rng(2).poisson(years * np.exp(X[:, 4] - X[:, 11]))
+    >>> model = FedSparseRegressor(sparsity=2, loss="poisson")
+    >>> model.fit(X, counts / years, sites=hospital, sample_weight=years).support_.tolist()
+    [4, 11]
     """
+
+    def __init__(
+        self,
+        sparsity: int | Literal["cv", "ebic"] = 10,
+        *,
+        algorithm: Algorithm | None = None,
+        keep: Sequence[int | str] = (),
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        l2: float | Literal["auto"] = "auto",
+        sparsities: Sequence[int] | None = None,
+        folds: int = 5,
+        rounds: int = 100,
+        random_state: int | np.random.RandomState | None = 0,
+        loss: str | Loss = "squared",
+    ) -> None:
+        super().__init__(
+            sparsity,
+            algorithm=algorithm,
+            keep=keep,
+            standardize=standardize,
+            fit_intercept=fit_intercept,
+            l2=l2,
+            sparsities=sparsities,
+            folds=folds,
+            rounds=rounds,
+            random_state=random_state,
+        )
+        self.loss = loss
 
     def fit(
         self,
         X: Any,
         y: ArrayLike,
-        sites: ArrayLike | None = None,
+        sites: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -254,22 +335,42 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         X
             Features: an array, a CSR matrix, or a pandas or polars table.
         y
-            Numbers.
+            Numbers; with ``loss="poisson"`` rates: counts over exposures, or counts if these are
+            all the same.
         sites
-            A label per row that says where it lies; None: all in one place.
+            A label per row that says where it lies, or the name of the column of ``X`` that holds
+            them; None: all in one place.
         sample_weight
-            How much each row counts.
+            How much each row counts; with ``loss="poisson"`` its exposure.
         """
+        X, where = self._taken_apart(X, sites)
         features, targets = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True
         )
-        model = self._fit(features, targets.astype(np.float64), sites, sample_weight)
+        model = self._fit(features, targets.astype(np.float64), where, sample_weight)
         self.coef_, self.intercept_ = model.coefficients, float(model.intercept[0])
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Predicted targets."""
-        return self._scores(X)
+        """Predicted targets: numbers, or rates per unit of exposure."""
+        return self._loss().expected(self._scores(X))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R²; of another loss than the squared one the share of the deviance that is explained."""
+        loss = self._loss()
+        if loss.is_quadratic:
+            return float(super().score(X, y, sample_weight))
+        targets = np.asarray(y, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        rows = np.column_stack([targets, weights])
+        losses = loss.at_scores(self._scores(X), rows).losses
+        return 1.0 - float(losses.sum() / weights.sum()) / loss.value_of_guessing(rows)
+
+    def _loss(self) -> Loss:
+        loss = as_loss(self.loss)
+        if loss.outcome not in ("numbers", "counts"):
+            raise OptionError(f"{self.loss!r} is no loss of numbers; use another estimator")
+        return loss
 
 
 class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
@@ -288,6 +389,9 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
         rows (the sum of their weights), which keeps coefficients finite where few features
         separate the classes.
+    class_weight
+        How much the rows of a class count: a number by label, or ``"balanced"`` for classes that
+        count the same, however many rows each has. Multiplies ``sample_weight``.
 
     Attributes
     ----------
@@ -309,11 +413,40 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     ([4, 11], True)
     """
 
+    def __init__(
+        self,
+        sparsity: int | Literal["cv", "ebic"] = 10,
+        *,
+        algorithm: Algorithm | None = None,
+        keep: Sequence[int | str] = (),
+        standardize: bool = True,
+        fit_intercept: bool = True,
+        l2: float | Literal["auto"] = "auto",
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        sparsities: Sequence[int] | None = None,
+        folds: int = 5,
+        rounds: int = 100,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        super().__init__(
+            sparsity,
+            algorithm=algorithm,
+            keep=keep,
+            standardize=standardize,
+            fit_intercept=fit_intercept,
+            l2=l2,
+            sparsities=sparsities,
+            folds=folds,
+            rounds=rounds,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
     def fit(
         self,
         X: Any,
         y: ArrayLike,
-        sites: ArrayLike | None = None,
+        sites: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
@@ -325,6 +458,7 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         y
             Labels of any kind.
         """
+        X, where = self._taken_apart(X, sites)
         features, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
         )
@@ -334,11 +468,40 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
             raise ValueError(
                 f"y has 1 class only, {self.classes_[0]}; a classifier needs at least two"
             )
-        model = self._fit(features, codes, sites, sample_weight)
+        weights = self._row_weights(features, labels, sample_weight)
+        model = self._fit(features, codes, where, weights)
         width = self.n_features_in_
         self.coef_ = np.ascontiguousarray(model.coefficients.reshape(width, -1).T)
         self.intercept_ = model.intercept
         return self
+
+    def _row_weights(
+        self, X: Any, labels: AnyArray, sample_weight: ArrayLike | None
+    ) -> ArrayLike | None:
+        """How much each row counts, by itself and by its class."""
+        self._check_class_weight()
+        if self.class_weight is None:
+            return sample_weight
+        by_class = compute_sample_weight(self.class_weight, labels)
+        return np.asarray(by_class * _check_sample_weight(sample_weight, X, dtype=np.float64))
+
+    def _check_class_weight(self) -> None:
+        given = self.class_weight
+        if given is None or given == "balanced":
+            return
+        if not isinstance(given, Mapping):
+            raise OptionError(
+                'class_weight must be None, "balanced" or a dict of a number for each class, not '
+                f"{given!r}"
+            )
+        unknown = [label for label in given if label not in self.classes_]
+        if unknown:
+            raise OptionError(
+                f"class_weight names {unknown[0]!r}, which is no class of y; they are "
+                f"{', '.join(repr(label) for label in self.classes_.tolist()[:5])}"
+            )
+        for label, weight in given.items():
+            check_not_negative(f"class_weight of {label!r}", weight)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores: a column per class; for two classes one number, above 0 for the second."""
@@ -353,6 +516,13 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         of_second = expit(scores[:, 0])
         return np.column_stack([1.0 - of_second, of_second])
 
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the probability of every class."""
+        scores = self._scores(X)
+        if self.classes_.size > 2:
+            return np.asarray(log_softmax(scores, axis=1))
+        return np.asarray(log_expit(np.column_stack([-scores[:, 0], scores[:, 0]])))
+
     def predict(self, X: Any) -> AnyArray:
         """The most probable class."""
         scores = self._scores(X)
@@ -364,3 +534,131 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         data = super()._federate(X, y, sites, sample_weight)
         # Rows of weight 0 may be the only ones of a class.
         return replace(data, all_targets=np.arange(self.classes_.size))
+
+
+class FedSparseCox(_FedSparse):
+    """Cox regression on few features, every site a stratum: no event time leaves one.
+
+    Parameters
+    ----------
+    sparsity
+        τ: how many features; or ``"cv"``, by the partial likelihood of held-out rows within sites,
+        or ``"ebic"``.
+    algorithm, keep, standardize, sparsities, folds, rounds, random_state
+        As for `FedSparseRegressor`. There is no intercept.
+    l2
+        λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of rows.
+    ties
+        How events at the same time are counted: ``"efron"`` or ``"breslow"``.
+    bins
+        Of how many equal spans of time the baseline hazard is made, which is constant in each.
+
+    Attributes
+    ----------
+    coef_
+        Logarithms of hazard ratios.
+    times_, cumulative_baseline_hazard_
+        Ends of the spans, and the baseline hazard of all sites together up to there, from their
+        sums of events and of time at risk.
+    support_, sparsity_, selection_, n_iter_, rounds_, history_
+        As for `FedSparseRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((120, 30))
+    >>> died = random.exponential(np.exp(X[:, 4] - X[:, 11]))
+    >>> months = np.minimum(died, 2.0)
+    >>> hospital = np.repeat(["north", "south", "west"], 40)
+    >>> outcome = np.column_stack([died <= 2.0, months])
+    >>> model = FedSparseCox(sparsity=2).fit(X, outcome, sites=hospital)
+    >>> model.support_.tolist(), model.score(X, outcome, sites=hospital) > 0.7
+    ([4, 11], True)
+    """
+
+    def __init__(
+        self,
+        sparsity: int | Literal["cv", "ebic"] = 10,
+        *,
+        algorithm: Algorithm | None = None,
+        keep: Sequence[int | str] = (),
+        standardize: bool = True,
+        l2: float | Literal["auto"] = "auto",
+        sparsities: Sequence[int] | None = None,
+        folds: int = 5,
+        rounds: int = 100,
+        random_state: int | np.random.RandomState | None = 0,
+        ties: Ties = "efron",
+        bins: int = 20,
+    ) -> None:
+        self.sparsity = sparsity
+        self.algorithm = algorithm
+        self.keep = keep
+        self.standardize = standardize
+        self.l2 = l2
+        self.sparsities = sparsities
+        self.folds = folds
+        self.rounds = rounds
+        self.random_state = random_state
+        self.ties = ties
+        self.bins = bins
+
+    def fit(self, X: Any, y: Any, sites: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, sites
+            As for `FedSparseRegressor.fit`.
+        y
+            Whether the event was seen, and when, or when observation ended: a structured array of
+            two fields as scikit-survival has it, or two columns.
+        """
+        check_count("bins", self.bins)
+        features = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        signed = signed_times(y)
+        check_consistent_length(features, signed)
+        model = self._fit(features, signed, sites, None)
+        self.coef_, self.intercept_ = model.coefficients, 0.0
+        self._set_baseline(features, signed)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Risk scores: the higher, the earlier the event; differences are log hazard ratios."""
+        return self._scores(X)
+
+    def predict_cumulative_hazard_function(
+        self, X: Any, times: ArrayLike | None = None
+    ) -> FloatArray:
+        """Cumulative hazard of every row (down) at times (across), by default at ``times_``."""
+        scores = self._scores(X)
+        wanted = np.asarray(self.times_ if times is None else times, dtype=np.float64)
+        ends = np.concatenate([[0.0], self.times_])
+        hazards = np.concatenate([[0.0], self.cumulative_baseline_hazard_])
+        return np.outer(np.exp(scores), np.interp(wanted, ends, hazards))
+
+    def predict_survival_function(self, X: Any, times: ArrayLike | None = None) -> FloatArray:
+        """Chance of no event until times (across) of every row (down), by default ``times_``."""
+        return np.exp(-self.predict_cumulative_hazard_function(X, times))
+
+    def score(self, X: Any, y: Any, sites: ArrayLike | None = None) -> float:
+        """C-index: share of pairs of rows of the same site whose scores are in order."""
+        scores, signed = self._scores(X), signed_times(y)
+        labels = np.zeros(signed.size) if sites is None else np.asarray(sites)
+        check_consistent_length(scores, signed, labels)
+        own = [labels == label for label in np.unique(labels)]
+        above, pairs = np.sum(
+            [concordant_pairs(signed[rows], scores[rows]) for rows in own], axis=0
+        )
+        return float(above / pairs) if pairs else math.nan
+
+    def _loss(self) -> Loss:
+        return Cox(ties=self.ties)
+
+    def _set_baseline(self, features: Any, signed: FloatArray) -> None:
+        ends = np.linspace(0.0, np.abs(signed).max(), self.bins + 1)[1:]
+        risks = np.exp(np.asarray(features @ self.coef_))
+        self.times_ = ends
+        told = events_and_risks(signed, risks, ends)
+        self.cumulative_baseline_hazard_ = cumulative_hazard(*told, ends)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from fedsparse.errors import DataError
 
+PathLike = str | os.PathLike[str]
+"""A path as people write it: as text, or as an object."""
+
 PRIVATE_FILE = 0o600
 """Permissions of a file that only its owner may read."""
 

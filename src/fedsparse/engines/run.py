@@ -221,6 +221,7 @@ def _engine_for(
         )
     engine = LocalEngine(data, "squared" if loss is None else loss, threads)
     try:
+        engine.lens.loss.check_together(data)
         yield engine
     finally:
         engine.close()

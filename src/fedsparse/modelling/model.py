@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.files import PathLike
 from fedsparse.modelling.certainty import Certainty, HowSure
 from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
@@ -179,7 +180,8 @@ class Model(Stored):
         return pl.DataFrame({f"predicted {self.target}": chosen, **columns})
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a model file, or that of a fit's folder, checking that it is unchanged."""
-        file = path / "model.json" if path.is_dir() else path
+        file = Path(path)
+        file = file / "model.json" if file.is_dir() else file
         return cls.read(file, "a model; `fedsparse fit` writes them")

@@ -1,10 +1,10 @@
 """How a model came about: everything that a report shows, in one file."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from fedsparse.files import PathLike
 from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.stored import Stored, StoredPart
@@ -276,6 +276,6 @@ class FitSummary(Stored):
     """Warnings a reader should know of."""
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a summary that a fit wrote."""
         return cls.read(path, "the summary of a fit; `fedsparse fit` writes fit.json")

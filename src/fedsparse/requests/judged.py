@@ -43,6 +43,8 @@ class Judge(Request):
         for place in which:
             targets = clients.targets_of(int(place))[:, 0]
             scores = scores_of(self.x, clients, int(place))
+            if clients.loss.outcome == "numbers":
+                scores = clients.loss.expected(scores)
             found.append(judged(targets, scores, is_numbers=clients.classes is None))
         return stacked(found)
 

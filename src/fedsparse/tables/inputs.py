@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError, OptionError
-from fedsparse.files import check_ends
+from fedsparse.files import PathLike, check_ends
 from fedsparse.tables.compression import decompressed
 from fedsparse.tables.delimited import read_text, with_spellings
 from fedsparse.tables.sentences import Finding, error, listed, nearest
@@ -27,7 +27,6 @@ _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 
-PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
 
 ALL_ROWS = "all rows"
