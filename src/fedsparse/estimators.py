@@ -36,6 +36,7 @@ from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
 from fedsparse.modelling.endings import divergences, sentence_on_early_end, warn_of
+from fedsparse.modelling.finding_sure import found_sure
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
@@ -64,6 +65,8 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.sparsity = sparsity
@@ -75,6 +78,8 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.sparsities = sparsities
         self.folds = folds
         self.rounds = rounds
+        self.stability = stability
+        self.intervals = intervals
         self.random_state = random_state
 
     def _fit(
@@ -86,22 +91,27 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_.size if hasattr(self, "classes_") else None
         options = FitOptions.of(specification, classes, self._kept(), loss=self._loss())
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
+        if self.intervals and options.loss.is_by_class:
+            raise OptionError(
+                "intervals=True works with two classes and not with more; leave it out"
+            )
         engine = LocalEngine(data, options.loss)
         try:
             with divergences() as told:
                 found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
+            (self.selection_, model), self.rounds_ = found
+            chosen = self.selection_
+            self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
+            self._store(model)
+            self._find_out_more(engine, options, model)
         finally:
             engine.close()
         warn_of(told, stacklevel=3)
         early = sentence_on_early_end(
-            found[0][1].result, specification.rounds, has_end=options.splices, option="rounds="
+            model.result, specification.rounds, has_end=options.splices, option="rounds="
         )
         if early is not None:
             warnings.warn(early, ConvergenceWarning, stacklevel=3)
-        (self.selection_, model), self.rounds_ = found
-        chosen = self.selection_
-        self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
-        self._store(model)
         return model
 
     def _loss(self) -> Loss | None:
@@ -136,6 +146,39 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """The columns that the model uses."""
         return super().transform(self._features_in(X))
 
+    def _find_out_more(self, engine: Engine, options: FitOptions, model: Fitted) -> None:
+        """Which features are found again, and how sure coefficients are, if that is asked for."""
+        if not self.support_.size or not (self.stability or self.intervals):
+            return
+        names = getattr(self, "feature_names_in_", range(engine.width))
+        finding = found_sure(
+            engine,
+            options,
+            model,
+            pairs=int(self.stability),
+            sparsity=self.sparsity_,
+            names=[str(name) for name in names],
+            with_intervals=self.intervals,
+        )
+        (self.stability_, sure), exchanges = converse(engine, exchanges_of(finding))
+        self.rounds_ += exchanges
+        if sure is None:
+            return
+        self.coef_refitted_, self.coef_interval_ = self._shaped(
+            *sure.refitted_vectors(engine.width)
+        )
+        if sure.splits is not None:
+            centres, ends = sure.split_vectors(engine.width)
+            self.coef_after_choosing_, self.coef_interval_after_choosing_ = self._shaped(
+                centres, ends
+            )
+            (self.p_values_,) = self._shaped(sure.splits.p_values)
+
+    def _shaped(self, *vectors: FloatArray) -> list[FloatArray]:
+        """Vectors over features as ``coef_`` has them."""
+        is_row = hasattr(self, "classes_")
+        return [own[None] if is_row else own for own in vectors]
+
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> FederatedData:
@@ -159,6 +202,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             "standardize": self.standardize,
             "intercept": getattr(self, "fit_intercept", True),  # the loss may have none
             "rounds": self.rounds,
+            "stability": self.stability,
             "seed": state,
         }
         other_names = {"intercept": "fit_intercept", "seed": "random_state"}
@@ -254,11 +298,21 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Of ``"cv"``.
     rounds
         Most rounds of one model.
+    stability
+        Pairs of half-samples that tell how often each feature is found again; 0: none, 25 are what
+        the command line takes.
+    intervals
+        Whether to tell how sure coefficients are. With half-samples also in a way that is valid
+        after the choice of features.
     random_state
+    <<<<<<< HEAD
         Fixes folds and mini-batches.
     loss
         ``"squared"``; ``"poisson"`` for rates of counts; the name of another loss of numbers or
         counts, or one as an object, whose ℓ2 weight is that of ``l2``.
+    =======
+        Fixes folds, halves and mini-batches.
+    >>>>>>> inference
 
     Attributes
     ----------
@@ -272,6 +326,16 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Rounds of the final model, and exchanges of everything: scaling and choosing τ included.
     history_
         The final model's history, a polars table.
+    stability_
+        How often each feature was found again, if that was asked for.
+    coef_refitted_, coef_interval_
+        With ``intervals``: coefficients of the chosen features without shrinkage, and the two ends
+        of their 95 % intervals as if they had been chosen beforehand. 0 for features that were not
+        chosen; NaN where there is no finite estimate.
+    p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        With ``intervals`` and ``stability``: p-values that are valid after the choice, corrected
+        for all features; medians of the estimates on halves that had no part in choosing; and 95 %
+        intervals, infinite where nothing can be said.
 
     Examples
     --------
@@ -283,6 +347,7 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model.support_.tolist(), round(model.intercept_, 2)
     ([4, 11], 7.0)
 
+    <<<<<<< HEAD
     Counts over a time each: ``y`` is the rate, and rows weigh by their time.
 
     >>> years = np.random.default_rng(1).uniform(0.5, 4.0, 60)
@@ -290,6 +355,14 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model = FedSparseRegressor(sparsity=2, loss="poisson")
     >>> model.fit(X, counts / years, sites=hospital, sample_weight=years).support_.tolist()
     [4, 11]
+    =======
+    How sure is that?
+
+    >>> y += np.random.default_rng(1).standard_normal(60)
+    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
+    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
+    (array([2.5, 3. ]), [4, 11])
+    >>>>>>> inference
     """
 
     def __init__(
@@ -381,10 +454,17 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     sparsity
         τ: how many features, which several classes share; or ``"cv"``, ``"ebic"``.
     algorithm
+    <<<<<<< HEAD
         None for `FedSplice`; or any algorithm, whose own sparsity is replaced. With one that has a
         `TopKPerClass`, τ is how many features each class has.
     keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
+    =======
+        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
+    keep, standardize, fit_intercept, sparsities, folds, rounds, stability, random_state
+    >>>>>>> inference
         As for `FedSparseRegressor`.
+    intervals
+        As for `FedSparseRegressor`, for two classes.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of
         rows (the sum of their weights), which keeps coefficients finite where few features
@@ -399,8 +479,10 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         The labels.
     coef_, intercept_
         The model, a row per class; one row for two classes.
-    support_, sparsity_, selection_, n_iter_, rounds_, history_
+    support_, sparsity_, selection_, n_iter_, rounds_, history_, stability_
         As for `FedSparseRegressor`.
+    coef_refitted_, coef_interval_, p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        As for `FedSparseRegressor`, in the shape of ``coef_``.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from fedsparse.modelling.methods import (
     METHOD_OPTIONS,
     arguments_of,
     located,
+    loss_class,
     make_algorithm,
     titled,
 )
@@ -198,6 +199,13 @@ class FitSpecification(TableSpecification):
         float | None,
         Field(ge=0, description="Weight of the ℓ2 term; by default set by the number of rows."),
     ] = None
+    loss: Annotated[
+        str | None,
+        Field(
+            description="What is minimized, if not what the task says: a loss of your own as "
+            "module:Class or file.py:Class, which sites on a network must know, too."
+        ),
+    ] = None
     standardize: Annotated[
         bool, Field(description="Scale columns by means and deviations of all sites.")
     ] = True
@@ -269,11 +277,26 @@ class FitSpecification(TableSpecification):
             given["server_step"] = 1.0
         return make_algorithm(self.method, given)
 
+    def own_loss(self) -> Loss | None:
+        """The loss that is minimized instead of what the task says."""
+        if self.loss is None:
+            return None
+        try:
+            return loss_class(self.loss)()
+        except OptionError:
+            raise
+        except Exception as error:  # a user's class may raise anything
+            raise OptionError(
+                f"--loss {self.loss} cannot be used: {type(error).__name__}: {error}; "
+                "mend the class"
+            ) from error
+
     def anywhere(self) -> "FitSpecification":
         """The same for a process that works in another folder."""
-        if self.method is None:
-            return self
-        return self.model_copy(update={"method": located(self.method)})
+        own = {"method": self.method, "loss": self.loss}
+        return self.model_copy(
+            update={name: located(place) for name, place in own.items() if place is not None}
+        )
 
     def told(
         self, loss: Loss, algorithm: Algorithm | None, *, sparsity: int, rounds: int
