@@ -12,10 +12,14 @@ from markupsafe import escape
 
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.summary import (
+    Calibration,
+    ClassCurves,
     Confusion,
+    CurvePoint,
     Evaluation,
     FeatureStability,
     FitSummary,
+    ObservedShare,
     RoundRecord,
     Score,
     Selection,
@@ -432,7 +436,68 @@ class TestFeatures:
         assert "Bars to the right speak for “relapse”, bars to the left for “no relapse”" in text
 
 
+def made_up_curves(label="yes", rows=200):
+    points = tuple(
+        CurvePoint(
+            threshold=1 - share, sensitivity=share**0.5, specificity=1 - share**2,
+            net_benefit=0.4 * share, of_all=0.4 - 0.5 * (1 - share),
+        )
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    )  # fmt: skip
+    shares = tuple(
+        ObservedShare(predicted=share, rows=40, observed=share, interval=(share - 0.1, share + 0.1))
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    )
+    line = Calibration(
+        intercept=-0.1, intercept_interval=(-0.4, 0.2), slope=0.8, slope_interval=(0.6, 1.1)
+    )
+    return ClassCurves(
+        label=label, rows=rows, of_class=80, auc=0.9, auc_interval=(0.85, 0.94), threshold=0.3,
+        sensitivity=0.8, sensitivity_interval=(0.7, 0.87), specificity=None,
+        specificity_interval=None, calibration=line, points=points, shares=shares,
+    )  # fmt: skip
+
+
+def with_curves(*labels):
+    summary = made_up_summary()
+    curves = tuple(made_up_curves(label) for label in labels)
+    evaluation = summary.evaluation.model_copy(update={"curves": curves})
+    return summary.model_copy(update={"evaluation": evaluation})
+
+
+class TestCurves:
+    def test_a_line_has_the_figures_at_the_threshold(self):
+        html = shown(with_curves("yes"))
+        assert rows_of(
+            html, "yes", "80", "0.900 (0.850 to 0.940)", "80 % (70 % to 87 %)", "–",
+            "0.800 (0.600 to 1.10)", "−0.100 (−0.400 to 0.200)",
+        )  # fmt: skip
+        assert "if its probability is at least 30 %" in words(with_curves("yes"))
+
+    def test_three_charts_are_drawn_for_each_class(self):
+        drawn = charts(with_curves("a", "b"), EVALUATION)[-6:]
+        assert [chart["title"] for chart in drawn[:3]] == [
+            "ROC curve", "Calibration curve", "Decision curve",
+        ]  # fmt: skip
+        assert "Telling “b” from the others" in words(with_curves("a", "b"))
+        assert "Every point stands for 40 rows or more" in words(with_curves("a", "b"))
+
+    def test_numbers_have_a_line(self):
+        summary = made_up_summary("regression")
+        line = made_up_curves().calibration
+        evaluation = summary.evaluation.model_copy(update={"calibration": line})
+        text = words(summary.model_copy(update={"evaluation": evaluation}))
+        assert "Calibration: slope 0.800 (0.600 to 1.10)" in text
+
+
 class TestEvaluation:
+    def test_intervals_stand_beside_the_federated_model(self):
+        summary = with_score(
+            made_up_summary("regression"), {"R²": (0.3, 0.62)}, {"R²": 0.0}, **{"R²": 0.5}
+        )
+        assert rows_of(shown(summary), "All sites together", "72", "0.500 (0.300 to 0.620)")
+        assert "95 % intervals" in words(summary)
+
     def test_a_line_per_site_and_a_column_per_metric_and_way_of_learning(self):
         html = shown(made_up_summary("regression"))
         assert '<th scope="col">R², alone</th>' in html

@@ -25,7 +25,7 @@ from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
     from fedsparse.modelling.model import Feature, Model
-    from fedsparse.modelling.summary import FitSummary, Selection
+    from fedsparse.modelling.summary import ClassCurves, FitSummary, Selection
     from fedsparse.tables import Loaded
 
 _MOST_SHOWN = 30
@@ -291,3 +291,38 @@ def _print_scores(summary: "FitSummary") -> None:
     ]
     title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)
+    if evaluation.curves:
+        _print_curves(evaluation.curves)
+    if (line := evaluation.calibration) is not None:
+        say(
+            f"Calibration: slope {with_interval(line.slope, line.slope_interval)}, intercept "
+            f"{with_interval(line.intercept, line.intercept_interval)}; best are 1 and 0."
+        )
+        say("")
+
+
+def _print_curves(curves: "Sequence[ClassCurves]") -> None:
+    """Figures at the threshold, and how far probabilities can be trusted."""
+    rows = [
+        [
+            own.label,
+            f"{own.of_class} of {own.rows}",
+            with_interval(own.auc, own.auc_interval),
+            with_interval(own.sensitivity, own.sensitivity_interval),
+            with_interval(own.specificity, own.specificity_interval),
+            *(
+                ["–", "–"]
+                if own.calibration is None
+                else [
+                    with_interval(own.calibration.slope, own.calibration.slope_interval),
+                    with_interval(own.calibration.intercept, own.calibration.intercept_interval),
+                ]
+            ),
+        ]
+        for own in curves
+    ]
+    print_table(
+        f"Told from the others, from a probability of {shown(curves[0].threshold)} on",
+        ["class", "rows", "AUC", "sensitivity", "specificity", "calibration slope", "intercept"],
+        rows,
+    )

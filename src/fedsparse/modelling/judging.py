@@ -92,26 +92,14 @@ def evaluate_held_out(
     overall = sums.get(("federated", None))
     if overall is None:
         return None
-    names = _names(overall, labels)
-    told = [of_fold.counts for of_fold in found if of_fold.counts is not None]
-    counts = np.sum(told, axis=0) if told else None
     share = "a random fifth" if folds == 5 else f"one part in {folds}"
     return Evaluation(
         folds=len(parts),
         held_out=f"{share} of every site's rows" if only_first else "every row once",
         scores=tuple(_scores(sums, engine.names)),
-        confusion=_confusion(overall, names),
         rounds=exchanges,
-        curves=() if counts is None else curves_of(overall, counts, threshold, names),
-        calibration=calibration_of_numbers(overall) if options.is_regression else None,
+        **_closely(overall, [of_fold.counts for of_fold in found], threshold, labels),
     )
-
-
-def _names(judged: AnyJudged, labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Of classes; those without a name are numbered."""
-    if labels or not isinstance(judged, Judged):
-        return labels
-    return tuple(str(code) for code in range(judged.confusion.shape[0]))
 
 
 def given(sparsity: int) -> ChooseSparsity:
@@ -155,11 +143,24 @@ def _scores(
     ]
 
 
-def _confusion(judged: AnyJudged, labels: tuple[str, ...]) -> Confusion | None:
-    if not isinstance(judged, Judged) or judged.is_numbers:
-        return None
-    counts = judged.confusion.tolist()
-    return Confusion(classes=labels, counts=tuple(map(tuple, counts)))
+def _closely(
+    judged: AnyJudged,
+    counts: Sequence[FloatArray | None],
+    threshold: float,
+    labels: tuple[str, ...],
+) -> dict[str, Any]:
+    """More of the federated model: which classes it confuses, its curves, its calibration."""
+    if not isinstance(judged, Judged):
+        return {}
+    if judged.is_numbers:
+        return {"calibration": calibration_of_numbers(judged)}
+    confusion = judged.confusion
+    names = labels or tuple(str(code) for code in range(confusion.shape[0]))
+    told = [own for own in counts if own is not None]
+    return {
+        "confusion": Confusion(classes=names, counts=tuple(map(tuple, confusion.tolist()))),
+        "curves": curves_of(judged, np.sum(told, axis=0), threshold, names) if told else (),
+    }
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import polars as pl
 
 from fedsparse.modelling.summary import Evaluation, Score
 from fedsparse.report.fit.confusion_table import confusion_table
+from fedsparse.report.fit.curve_charts import calibration_parts, curve_parts
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.metric_words import metric_names, metric_of
 from fedsparse.report.fit.readable_numbers import counted
@@ -53,6 +54,7 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
     if evaluation.confusion is not None:
         parts += [Subheading("Which classes are confused"), confusion_table(evaluation.confusion)]
+    parts += [*curve_parts(evaluation.curves), *calibration_parts(evaluation.calibration)]
     return [Section("How good the model is", parts)]
 
 
@@ -117,7 +119,9 @@ def _line(
                 if score is None
                 else (score.metrics.get(name), score.intervals.get(name))
             )
-            cells[heading] = metric.with_interval(value, around)
+            # Those of other ways are in the charts: a table with all of them is too wide to read.
+            is_own = method == methods[0]
+            cells[heading] = metric.with_interval(value, around) if is_own else metric.text(value)
     return cells
 
 
