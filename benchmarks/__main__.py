@@ -27,6 +27,8 @@ OTHERS = {
     "secure-load": "secure_load",
     "secure-drops": "secure_drops",
     "secure-exact": "secure_exact",
+    "metric_coverage": "metric_coverage",
+    "permuted": "permuted",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

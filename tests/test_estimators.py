@@ -219,6 +219,87 @@ def test_base_rates_of_several_classes_are_met():
     np.testing.assert_allclose(chances, [0.84, 0.08, 0.08], atol=0.03)
 
 
+@pytest.mark.parametrize("classes", [("ill", "well"), ("ill", "unclear", "well")])
+def test_logarithms_of_probabilities_are_finite_where_these_vanish(classes):
+    X, y, _ = patients(classes)
+    model = fs.FedSparseClassifier(2).fit(X, y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+    assert np.isfinite(model.predict_log_proba(1e6 * X)).all()
+
+
+class TestClassWeights:
+    def test_balanced_classes_count_the_same(self):
+        X, y, _ = patients(["ill", "well"])
+        rows = np.concatenate([np.flatnonzero(y == "ill")[:6], np.flatnonzero(y == "well")])
+        X, y = X[rows], y[rows]
+        plain, balanced = (
+            fs.FedSparseClassifier(2, class_weight=weight).fit(X, y)
+            for weight in (None, "balanced")
+        )
+        assert balanced.predict_proba(X)[:, 0].mean() > plain.predict_proba(X)[:, 0].mean() + 0.05
+
+    def test_are_weights_of_rows(self):
+        X, y, sites = patients(["ill", "unclear", "well"])
+        of_rows = np.linspace(1, 2, len(y))
+        by_class = {"ill": 3.0, "well": 0.5}
+        weights = of_rows * np.array([by_class.get(label, 1.0) for label in y])
+        one = fs.FedSparseClassifier(2).fit(X, y, sites, weights)
+        other = fs.FedSparseClassifier(2, class_weight=by_class).fit(X, y, sites, of_rows)
+        np.testing.assert_array_equal(other.coef_, one.coef_)
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            ("much", 'class_weight must be None, "balanced" or a dict'),
+            ({"sick": 2.0}, "'sick', which is no class of y; they are 'ill', 'well'"),
+            ({"ill": -1.0}, "class_weight of 'ill' must be a number"),
+            ({"ill": "2"}, "class_weight of 'ill' must be a number"),
+        ],
+    )
+    def test_wrong_ones_are_refused(self, weight, message):
+        X, y, _ = patients(["ill", "well"])
+        with pytest.raises(fs.OptionError, match=message):
+            fs.FedSparseClassifier(2, class_weight=weight).fit(X, y)
+
+
+class TestSitesAsAColumn:
+    @pytest.fixture(params=[pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+    def table(self, request):
+        X, y, sites = patients(["ill", "well"])
+        columns = {f"gene {place}": X[:, place] for place in range(X.shape[1])}
+        return request.param({**columns, "hospital": sites}), X, y, sites
+
+    def test_give_the_model_of_labels_given_apart(self, table):
+        frame, X, y, sites = table
+        model = fs.FedSparseClassifier(2).fit(frame, y, sites="hospital")
+        expected = fs.FedSparseClassifier(2).fit(X, y, sites=sites)
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        assert model.history_["bytes_up"][-1] == expected.history_["bytes_up"][-1]
+        assert "hospital" not in model.feature_names_in_
+
+    def test_are_no_feature_of_tables_to_predict_for(self, table):
+        frame, _, y, _ = table
+        model = fs.FedSparseClassifier(2).fit(frame, y, sites="hospital")
+        plain = frame[[name for name in frame.columns if name != "hospital"]]
+        np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(plain))
+        np.testing.assert_array_equal(model.transform(frame), model.transform(plain))
+        assert model.score(frame, y) == model.score(plain, y)
+
+    def test_which_there_are_not_are_refused(self, table):
+        frame, X, y, _ = table
+        with pytest.raises(fs.OptionError, match="did you mean 'hospital'"):
+            fs.FedSparseClassifier(2).fit(frame, y, sites="hospitl")
+        with pytest.raises(fs.OptionError, match="a column that X does not have; give a pandas"):
+            fs.FedSparseClassifier(2).fit(X, y, sites="hospital")
+
+    def test_go_through_searches(self, table):
+        frame, _, y, _ = table
+        with sklearn.config_context(enable_metadata_routing=True):
+            search = GridSearchCV(fs.FedSparseClassifier(), {"sparsity": [1, 2]}, cv=3)
+            search.fit(frame, y, sites="hospital")
+        assert search.best_estimator_.sites_column_ == "hospital"
+
+
 def test_one_site_label_per_row_is_asked_for():
     X, y, sites = patients()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
@@ -254,6 +335,15 @@ class TestIntervals:
         assert model.coef_refitted_.shape == model.p_values_.shape == model.coef_.shape
         assert model.coef_interval_.shape == (1, 12, 2)
         assert (np.abs(model.coef_refitted_) >= np.abs(model.coef_)).all()
+
+    def test_of_times_until_an_event(self):
+        X, _ = self.rows()
+        times = np.random.default_rng(1).exponential(np.exp(2.0 * X[:, 4] - 2.0 * X[:, 9]))
+        outcome = np.column_stack([times < 3.0, np.minimum(times, 3.0)])
+        model = fs.FedSparseCox(2, stability=5, intervals=True).fit(X, outcome, self.SITES)
+        assert np.flatnonzero(model.p_values_ < 0.05).tolist() == [4, 9]
+        assert (model.coef_interval_[4] < 0).all()
+        assert (model.coef_interval_[9] > 0).all()
 
     def test_without_half_samples_there_is_nothing_valid_after_the_choice(self):
         X, y = self.rows()

@@ -57,7 +57,7 @@ from fedsparse.research import datasets
 from fedsparse.version import __version__
 
 if TYPE_CHECKING:
-    from fedsparse.estimators import FedSparseClassifier, FedSparseRegressor
+    from fedsparse.estimators import FedSparseClassifier, FedSparseCox, FedSparseRegressor
 
 __all__ = [
     "EDSL",
@@ -82,6 +82,7 @@ __all__ = [
     "FedIterHT",
     "FedProx",
     "FedSparseClassifier",
+    "FedSparseCox",
     "FedSparseRegressor",
     "FedSplice",
     "FederatedData",
@@ -121,7 +122,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import the estimators when they are asked for: scikit-learn takes a second."""
-    if name not in ("FedSparseClassifier", "FedSparseRegressor"):
+    if name not in ("FedSparseClassifier", "FedSparseCox", "FedSparseRegressor"):
         raise AttributeError(f"module 'fedsparse' has no attribute {name!r}")
     from fedsparse import estimators
 

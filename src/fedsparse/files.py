@@ -5,6 +5,11 @@ import os
 import secrets
 from pathlib import Path
 
+from fedsparse.errors import DataError
+
+PathLike = str | os.PathLike[str]
+"""A path as people write it: as text, or as an object."""
+
 PRIVATE_FILE = 0o600
 """Permissions of a file that only its owner may read."""
 
@@ -51,6 +56,29 @@ def write_atomically(path: Path, content: bytes, permissions: int = 0o666) -> No
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         _remove(temporary)
+
+
+def check_ends(path: Path) -> None:
+    """Refuse a pipe or a device: reading one may wait, or go on, for ever.
+
+    Raises
+    ------
+    DataError
+        If there is something at ``path`` that is neither a file nor a folder.
+
+    Examples
+    --------
+    >>> check_ends(Path("/dev/zero"))
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.DataError: /dev/zero is a pipe or a device, which need not end; save what it
+    gives in a file, and name the file
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(
+            f"{path} is a pipe or a device, which need not end; save what it gives in a file, and "
+            "name the file"
+        )
 
 
 def ready_folder(folder: Path, permissions: int = 0o777) -> None:

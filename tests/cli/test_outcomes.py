@@ -91,7 +91,8 @@ def test_what_no_outcome_can_be_is_refused_in_a_sentence(wrong, command, tmp_pat
 
 WRONG_OPTIONS = {
     "--exposure alone": (
-        ("--target", "falls", "--exposure", "days"), "--exposure means nothing without --task counts",
+        ("--target", "falls", "--exposure", "days"),
+        "--exposure means nothing without --task counts",
     ),
     "--time alone": (("--time", "months"), "--time means nothing without --task survival"),
     "--event for counts": (
@@ -99,13 +100,15 @@ WRONG_OPTIONS = {
         "--event means nothing without --task survival",
     ),
     "survival without a time": (
-        ("--task", "survival", "--event", "died"), "--task survival needs --time, a column of times",
+        ("--task", "survival", "--event", "died"),
+        "--task survival needs --time, a column of times",
     ),
     "survival without an event": (
         ("--task", "survival", "--time", "months"), "--task survival needs --event",
     ),
     "survival of a target": (
-        (*SURVIVAL, "--target", "died"), "--task survival predicts --time and --event; leave --target",
+        (*SURVIVAL, "--target", "died"),
+        "--task survival predicts --time and --event; leave --target",
     ),
     "a column twice": (
         ("--task", "survival", "--time", "died", "--event", "died"),

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,40 +10,8 @@ import polars as pl
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from fedsparse.cli import main
+from tests.cli.builders import ROLES, patients
 from tests.cli.commands import COMMAND, assert_one_line, fedsparse
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Call the command in this process; gives exit code, output and messages."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fedsparse", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        return int(ended.value.code or 0), shown.out, shown.err
-
-    return call
-
-
-def patients(rows=80, seed=0):
-    """Four hospitals; marker_1, marker_4 and the ward decide over a relapse."""
-    random = np.random.default_rng(seed)
-    markers = random.standard_normal((rows, 8)) * [1, 10, 1, 1, 0.1, 1, 1, 1] + 3
-    ward = np.array(["ear", "eye"])[random.integers(0, 2, rows)]
-    score = (markers[:, 1] - 3) / 10 - (markers[:, 4] - 3) / 0.1 + (ward == "eye")
-    columns = {f"marker_{number}": markers[:, number] for number in range(8)}
-    return pl.DataFrame(
-        {
-            "hospital": np.array(["Bari", "Cork", "Lyon", "Oslo"])[np.arange(rows) % 4],
-            "ward": ward,
-            **columns,
-            "relapse": np.where(score + 0.3 * random.standard_normal(rows) > 0, "yes", "no"),
-            "days": 100 + 10 * score,
-        }
-    )
 
 
 @pytest.fixture
@@ -52,9 +19,6 @@ def table(tmp_path):
     path = tmp_path / "patients.csv"
     patients().write_csv(path)
     return path
-
-
-ROLES = ("--target", "relapse", "--site", "hospital", "--drop", "days")
 
 
 @pytest.fixture(scope="module")
@@ -455,6 +419,64 @@ def test_a_missing_table_is_named(command, tmp_path):
     )
     assert code == 2
     assert_one_line(err, "nowhere.csv")
+
+
+PER_CLASS = """
+import fedsparse as fs
+
+
+class Own(fs.FedSplice):
+    def __post_init__(self):
+        own = self.sparsity
+        if isinstance(own, (fs.TopK, fs.TopKRows)):
+            own = fs.TopKPerClass(own.sparsity, keep=own.keep)
+        object.__setattr__(self, "sparsity", own)
+        super().__post_init__()
+"""
+
+
+def test_how_many_features_a_class_has_is_told_where_classes_do_not_share_them(command, tmp_path):
+    frame = patients(rows=120)
+    thirds = np.digitize(frame["days"], np.quantile(frame["days"], [1 / 3, 2 / 3]))
+    frame = frame.with_columns(pl.Series("stay", np.array(["short", "middle", "long"])[thirds]))
+    frame.drop("relapse", "days").write_csv(tmp_path / "three.csv")
+    (tmp_path / "own.py").write_text(PER_CLASS)
+    roles = ("--target", "stay", "--site", "hospital", "--stability", 0, "--held-out", "none")
+    code, out, _ = command(
+        "fit", tmp_path / "three.csv", *roles, "--method", f"{tmp_path}/own.py:Own", "--out",
+        tmp_path / "out",
+    )  # fmt: skip
+    model = json.loads((tmp_path / "out" / "model.json").read_text())
+    used = np.array([feature["coefficients"] for feature in model["features"]]) != 0
+    assert code == 0
+    assert 0 < used.sum(axis=0).max() < len(used)
+    assert f"features predict stay, at most {used.sum(axis=0).max()} of each class" in out
+    assert "of each class were chosen by log-loss per held-out row" in out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"at most {used.sum(axis=0).max()} of each class" in page
+
+
+def test_why_so_many_features_and_what_rounds_are(command, tmp_path):
+    random = np.random.default_rng(3)
+    X = random.standard_normal((100, 20))
+    noisy = X[:, 0] + 0.3 * X[:, 1] + 0.15 * X[:, 2] + random.standard_normal(100)
+    columns = {f"marker_{place}": X[:, place] for place in range(20)}
+    pl.DataFrame({**columns, "days": noisy}).write_csv(tmp_path / "days.csv")
+    options = ("--stability", 0, "--held-out", "none", "--out", tmp_path / "out")
+    code, out, _ = command("fit", tmp_path / "days.csv", "--target", "days", *options)
+    fit = json.loads((tmp_path / "out" / "fit.json").read_text())
+    chosen = fit["selection"]
+    assert code == 0
+    assert chosen["chosen"] < chosen["best"]
+    assert (
+        f"chosen by squared error per held-out row: {chosen['best']} have the lowest, and "
+        f"{chosen['chosen']} are the fewest within one standard error of it."
+    ) in out
+    assert (
+        f"Rounds: {fit['history'][-1]['round']} for the model, {chosen['rounds']} to choose the "
+        f"number of features, {fit['exchanges']} for everything together; in a round every site "
+        "answers once."
+    ) in out
 
 
 class TestWrongModels:

@@ -51,10 +51,10 @@ def test_binary_metrics_add_up(seed):
     assert found["log-loss"] == pytest.approx(metrics.log_loss(codes, probabilities))
     together = of_classes(codes, scores).metrics()["AUC"]
     assert together == pytest.approx(metrics.roc_auc_score(codes, scores))
-    compared = [part for part in parts if part.sums[2]]
+    compared = [part for part in parts if part.sums[3]]
     if compared:
         own = [part.metrics()["AUC"] for part in compared]
-        weights = [part.sums[2] for part in compared]
+        weights = [part.sums[3] for part in compared]
         assert found["AUC"] == pytest.approx(np.average(own, weights=weights))
     np.testing.assert_array_equal(total.confusion, metrics.confusion_matrix(codes, scores > 0))
 

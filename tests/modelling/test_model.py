@@ -1,6 +1,7 @@
 """The model file."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,8 @@ from scipy import sparse
 
 from fedsparse.errors import DataError
 from fedsparse.modelling.model import Feature, Model
+from fedsparse.modelling.summary import FitSummary
+from fedsparse.report.fit import fit_page, save_fit
 from fedsparse.tables.encoding import EncodedColumn
 
 AGE = Feature(name="age", column="age", coefficients=(0.1,), mean=50.0, scale=9.0)
@@ -102,3 +105,16 @@ def test_tables_and_numbered_features_do_not_mix():
     third = Feature(name="3", column="3", coefficients=(2.0,), mean=0.0, scale=1.0)
     with pytest.raises(DataError, match="give a LIBSVM"):
         model(features=(third,), columns=()).predict(FRAME, "t.csv")
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_files_may_be_named_by_text_or_by_a_path(tmp_path, kind):
+    summary = FitSummary(
+        title="Days", created="", model=model(), source="a.csv", columns={}, sites=(), candidates=3,
+        history=(), settings={},
+    )  # fmt: skip
+    save_fit(summary, kind(tmp_path / "out"))
+    assert Model.load(kind(tmp_path / "out")) == Model.load(kind(tmp_path / "out/model.json"))
+    assert FitSummary.load(kind(tmp_path / "out/fit.json")) == summary
+    fit_page(summary).save(kind(tmp_path / "again.html"))
+    assert (tmp_path / "again.html").read_text() == (tmp_path / "out/report.html").read_text()

@@ -250,8 +250,11 @@ def with_one_site(summary):
     return summary.model_copy(update={"sites": summary.sites[:1]})
 
 
-def with_score(summary, **metrics):
-    score = Score(method="federated", site=None, rows=72, metrics=metrics)
+def with_score(summary, intervals=None, guessing=None, **metrics):
+    score = Score(
+        method="federated", site=None, rows=72, metrics=metrics, intervals=intervals or {},
+        guessing=guessing or {},
+    )  # fmt: skip
     evaluation = summary.evaluation.model_copy(update={"scores": (score,)})
     return summary.model_copy(update={"evaluation": evaluation})
 
@@ -296,6 +299,29 @@ class TestHeadline:
     )
     def test_adapts_to_the_task_and_to_what_is_known(self, summary, sentence):
         assert headline(summary).replace("\N{NO-BREAK SPACE}", " ") == sentence
+
+    def test_has_the_interval_of_what_it_tells(self):
+        around, guess = {"R²": (0.3, 0.62)}, {"R²": 0.0}
+        summary = with_score(made_up_summary("regression"), around, guess, **{"R²": 0.5})
+        told = headline(summary).replace("\N{NO-BREAK SPACE}", " ")
+        assert "explain 50 % (95 % interval 30 % to 62 %) of the variance" in told
+
+    def test_says_so_when_the_interval_reaches_a_guess(self):
+        around, guess = {"accuracy": (0.4, 0.7), "AUC": (0.42, 0.68)}, {"accuracy": 0.6, "AUC": 0.5}
+        summary = with_score(made_up_summary(features=1), around, guess, accuracy=0.6, AUC=0.55)
+        told = headline(summary).replace("\N{NO-BREAK SPACE}", " ")
+        assert told.startswith(
+            "The model is no better than guessing on rows the model had not seen (AUC = 0.550 (95 "
+            "% interval 0.420 to 0.680), and guessing reaches 0.500): 1 of 7,129 features was "
+            "chosen to predict “relapse”, learnt"
+        )
+        assert "predicts" not in told
+
+    def test_says_so_when_no_feature_is_chosen(self):
+        summary = made_up_summary(names=[], features=0, history=())
+        chosen = made_up_selection(chosen=0, best=0)
+        told = headline(summary.model_copy(update={"selection": chosen}))
+        assert "better than the shares of its classes do: the model is no better than" in told
 
     def test_does_not_praise_a_model_that_explains_nothing(self):
         summary = with_score(made_up_summary("regression"), **{"R²": -0.2})

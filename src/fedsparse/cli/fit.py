@@ -16,7 +16,7 @@ from fedsparse.cli.options import (
     WithoutFields,
     offers_settings,
 )
-from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.cli.printing import print_table, say, shown, with_interval
 from fedsparse.cli.progress import Bar
 from fedsparse.errors import OptionError
 from fedsparse.files import ready_folder
@@ -149,7 +149,8 @@ def print_fit(summary: "FitSummary") -> None:
     if summary.evaluation is not None:
         _print_scores(summary)
     if summary.selection is not None:
-        _print_selection(summary.selection)
+        _print_selection(summary.selection, per_class=summary.model.most_of_a_class is not None)
+    _print_rounds(summary)
     _print_influence(summary)
 
 
@@ -161,14 +162,39 @@ def _intercept(model: "Model") -> str | None:
     return f"Intercept: {intercepts}."
 
 
-def _print_selection(chosen: "Selection") -> None:
-    """How many features were chosen, and what that took."""
+def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
+    """How many features were chosen, and why so many."""
+    say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+
+
+def _number_chosen(chosen: "Selection", per_class: bool) -> str:
     few = {0: "No feature was", 1: "1 feature was"}
-    best = f" (the best has {chosen.best})" if chosen.best != chosen.chosen else ""
-    say(
-        f"{few.get(chosen.chosen, f'{chosen.chosen} features were')} chosen by {chosen.measure}"
-        f"{best}, in {chosen.rounds} rounds."
+    count = few.get(chosen.chosen, f"{chosen.chosen} features")
+    if per_class and chosen.chosen > 0:
+        return f"{count.removesuffix(' was')} of each class were"
+    return count if chosen.chosen < 2 else f"{count} were"
+
+
+def _why(chosen: "Selection") -> str:
+    """What others have to do with it, if the choice is not simply the best."""
+    if chosen.chosen == chosen.best:
+        return ""
+    return (
+        f": {chosen.best} have the lowest, and {chosen.chosen} are the fewest within one standard "
+        "error of it"
     )
+
+
+def _print_rounds(summary: "FitSummary") -> None:
+    """What everything took."""
+    if not summary.history:
+        return
+    rounds = f"Rounds: {summary.history[-1].round:,} for the model"
+    if summary.selection is not None:
+        rounds += f", {summary.selection.rounds:,} to choose the number of features"
+    if summary.exchanges:
+        rounds += f", {summary.exchanges:,} for everything together"
+    say(f"{rounds}; in a round every site answers once.")
     say("")
 
 
@@ -219,10 +245,23 @@ def _print_features(summary: "FitSummary") -> None:
         *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
-    count = len(model.features)
-    more = f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
-    of = f"{count} of {summary.candidates:,} features predict {_outcome(model)}{more}"
-    print_table(of, headings, rows)
+    print_table(_title_of_features(summary), headings, rows)
+
+
+def _title_of_features(summary: "FitSummary") -> str:
+    """That features predict, unless the model may be guessing."""
+    from fedsparse.modelling.no_features import GUESSING
+
+    score = None if summary.evaluation is None else summary.evaluation.overall
+    model = summary.model
+    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
+    more = f", at most {most} of each class" if most is not None else ""
+    more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
+    chosen = f"{count} of {summary.candidates:,} features"
+    if score is not None and score.is_guessing:
+        were = "was" if count == 1 else "were"
+        return f"{chosen} {were} chosen for {outcome}: {GUESSING}{more}"
+    return f"{chosen} predict {outcome}{more}"
 
 
 def _outcome(model: "Model") -> str:
@@ -252,9 +291,9 @@ def _print_scores(summary: "FitSummary") -> None:
             (score.site or "all sites") if score.method == "federated" else "",
             ways[score.method],
             str(score.rows),
-            *(shown(score.metrics[name]) for name in names),
+            *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
         ]
         for score in evaluation.scores
     ]
-    title = f"On rows the models had not seen ({evaluation.held_out})"
+    title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)

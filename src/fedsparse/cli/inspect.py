@@ -15,7 +15,7 @@ from fedsparse.cli.printing import print_table, say, shown
 from fedsparse.modelling.specification import TableSpecification
 
 if TYPE_CHECKING:
-    from fedsparse.tables.inspecting import InspectedSite, Inspection
+    from fedsparse.tables.inspecting import ColumnGroup, InspectedSite, Inspection
 
 _WOULD_FAIL = 2
 _FEW_LABELS = 6
@@ -56,10 +56,8 @@ def print_inspection(found: "Inspection") -> None:
         print_table("Sites", ["site", "rows", "target"], rows)
     if found.columns:
         kinds = [
-            [kind, ", ".join(group.examples) + (", …" if group.count > len(group.examples) else ""),
-             f"{group.count:,}"]
-            for kind, group in found.columns.items()
-        ]  # fmt: skip
+            [kind, _examples(group), f"{group.count:,}"] for kind, group in found.columns.items()
+        ]
         print_table("Columns", ["kind", "such as", "columns"], kinds, text=2)
     for finding in found.findings:
         say(f"{finding.severity.capitalize()}: {finding.sentence}")
@@ -67,6 +65,11 @@ def print_inspection(found: "Inspection") -> None:
         typer.echo(f"\n{len(found.errors)} to mend before a model can be fitted.")
     else:
         typer.echo(f"\nReady: {found.features:,} features to choose from, for {found.task}.")
+
+
+def _examples(group: "ColumnGroup") -> str:
+    names = [name or "(no name)" for name in group.examples]
+    return ", ".join([*names, *(["…"] if group.count > len(names) else [])])
 
 
 def _rows(site: "InspectedSite") -> str:

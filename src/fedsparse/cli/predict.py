@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsparse.cli.options import Json, SiteColumn, TableFiles
-from fedsparse.cli.printing import print_table, say, shown
+from fedsparse.cli.printing import print_table, say, with_interval
 from fedsparse.errors import DataError, OptionError
 from fedsparse.files import write_atomically
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fedsparse.modelling.model import Model
+    from fedsparse.modelling.outcome_metrics import AnyJudged
 
 ModelFile = Annotated[Path, typer.Argument(help="model.json from `fit` or `federation train`.")]
 
@@ -73,10 +74,16 @@ def evaluate(
         lines = [("all sites", scores["all"]), *lines]
     names = list(scores["all"]["metrics"])
     rows = [
-        [name, str(score["rows"]), *(shown(score["metrics"][metric]) for metric in names)]
+        [
+            name,
+            str(score["rows"]),
+            *(with_interval(score["metrics"][own], score["intervals"][own]) for own in names),
+        ]
         for name, score in lines
     ]
-    print_table(f"Predictions of {found.target}", ["site", "rows", *names], rows)
+    print_table(
+        f"Predictions of {found.target}, with 95 % intervals", ["site", "rows", *names], rows
+    )
 
 
 def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -> "pl.DataFrame":
@@ -124,6 +131,15 @@ def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, A
     sums = sums_by_site(model, tables, site, lambda note: say(note, is_note=True))
     total = reduce(add, sums.values())
     return {
-        "all": {"rows": total.rows, "metrics": total.metrics()},
-        "sites": {name: {"rows": own.rows, "metrics": own.metrics()} for name, own in sums.items()},
+        "all": _score_of(total),
+        "sites": {name: _score_of(own) for name, own in sums.items()},
+    }
+
+
+def _score_of(judged: "AnyJudged") -> dict[str, Any]:
+    return {
+        "rows": judged.rows,
+        "metrics": judged.metrics(),
+        "intervals": judged.intervals(),
+        "guessing": judged.guessing(),
     }

@@ -32,6 +32,8 @@ class Result:
     objective
         f at ``coef``. Where an algorithm returns the best x it has seen, this may be lower than
         the last row of the history.
+    is_done
+        Whether the algorithm found that more rounds would change nothing; many never say so.
     """
 
     coef: FloatArray
@@ -39,6 +41,7 @@ class Result:
     classes: AnyArray | None
     records: tuple[Record, ...]
     objective: float
+    is_done: bool = False
 
     @property
     def support(self) -> Int64Array:

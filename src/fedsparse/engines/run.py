@@ -221,6 +221,7 @@ def _engine_for(
         )
     engine = LocalEngine(data, "squared" if loss is None else loss, threads)
     try:
+        engine.lens.loss.check_together(data)
         yield engine
     finally:
         engine.close()
@@ -438,7 +439,8 @@ class _Course:
         if not self._diverged:
             self._warn_if_worse_than_nothing(objective)
         records = tuple(self._reached.records)
-        return Result(x, self._diverged, self._engine.classes, records, objective)
+        is_done = not self._diverged and self._algorithm.is_done(self._reached.state)
+        return Result(x, self._diverged, self._engine.classes, records, objective, is_done)
 
     def save(self) -> None:
         """Write a checkpoint, if the run keeps one."""

@@ -117,7 +117,14 @@ def _scores(
     """All sites together first, then site by site."""
     keys = [(method, site) for site in (None, *names) for method in _METHODS]
     return [
-        Score(method=key[0], site=key[1], rows=sums[key].rows, metrics=sums[key].metrics())
+        Score(
+            method=key[0],
+            site=key[1],
+            rows=sums[key].rows,
+            metrics=sums[key].metrics(),
+            intervals=sums[key].intervals(),
+            guessing=sums[key].guessing(),
+        )
         for key in keys
         if key in sums
     ]

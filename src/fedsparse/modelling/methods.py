@@ -12,6 +12,7 @@ from typing import Any
 
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
 from fedsparse.errors import OptionError
+from fedsparse.files import check_ends
 from fedsparse.modelling.settings import as_option
 from fedsparse.problem.sparsity import TopK
 
@@ -182,6 +183,7 @@ def _module(place: str) -> ModuleType:
 
 def _read(file: Path) -> ModuleType:
     """A file as a module; the same content is the same module, whoever asks."""
+    check_ends(file)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     name = f"fedsparse_method_{file.stem}_{digest}"
     if name in sys.modules:

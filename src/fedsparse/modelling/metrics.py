@@ -5,6 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
+from fedsparse.modelling.intervals import (
+    Interval,
+    kurtosis_of,
+    of_auc,
+    of_positive_mean,
+    of_root_mean_square,
+    of_share,
+    of_share_explained,
+)
 from fedsparse.requests import Answers
 from fedsparse.requests.judged import judged
 
@@ -79,30 +88,93 @@ class Judged:
         """
         return self._of_numbers() if self.is_numbers else self._of_classes()
 
+    def intervals(self) -> dict[str, Interval | None]:
+        """95 % intervals of the same metrics; None where there are too few rows for one.
+
+        Examples
+        --------
+        >>> scores = np.array([-2.0, -1.0, -1.0, 1.0, 1.0, 2.0])
+        >>> six = Judged.of(np.array([0, 0, 0, 1, 1, 1]), scores, is_numbers=False)
+        >>> six.metrics()["AUC"], [round(limit, 2) for limit in six.intervals()["AUC"]]
+        (1.0, [0.5, 1.0])
+        """
+        return self._around_numbers() if self.is_numbers else self._around_classes()
+
+    def guessing(self) -> dict[str, float]:
+        """What one guess for all rows reaches, by metric, where that says something.
+
+        It is R² = 0 for the mean, an AUC of 0.5, and the share of the largest class in accuracy.
+        """
+        if self.is_numbers:
+            return {"R²": 0.0}
+        largest = float(self.confusion.sum(axis=1).max()) / self.rows
+        return {"accuracy": largest, **({"AUC": 0.5} if self.confusion.shape[0] == 2 else {})}
+
+    @property
+    def compared(self) -> tuple[tuple[float, float, float], ...]:
+        """Pairs in order, pairs and partners: of the second class of two, else of each class."""
+        classes = self.confusion.shape[0]
+        own = self.sums[2 : 5 if classes == 2 else None]
+        return tuple((float(a), float(b), float(c)) for a, b, c in own.reshape(-1, 3))
+
     def _of_numbers(self) -> Metrics:
-        total, squares, residuals = (float(value) for value in self.sums)
+        return {"R²": self._explained(), "RMSE": float(np.sqrt(self.sums[2] / self.rows))}
+
+    def _explained(self) -> float | None:
+        total, squares, residuals = (float(value) for value in self.sums[:3])
         mean = total / self.rows
         deviations = squares - self.rows * mean**2
         # What rounding makes of equal targets is no variation.
         noise = max(self.rows * (1e-12 * (self.centre + mean)) ** 2, 1e-13 * squares)
-        explained = 1.0 - residuals / deviations if deviations > noise else None
-        return {"R²": explained, "RMSE": float(np.sqrt(residuals / self.rows))}
+        return 1.0 - residuals / deviations if deviations > noise else None
+
+    def _around_numbers(self) -> dict[str, Interval | None]:
+        explained, kurtosis = self._explained(), kurtosis_of(*self.sums[5:])
+        around = None
+        if explained is not None:
+            correlation = self._correlation_of_errors()
+            around = of_share_explained(explained, correlation, self.rows, kurtosis)
+        return {"R²": around, "RMSE": of_root_mean_square(self.sums[2], self.rows, kurtosis)}
+
+    def _correlation_of_errors(self) -> float:
+        """Of y − prediction with y."""
+        total, squares, residuals, predicted, products = (float(own) for own in self.sums[:5])
+        errors = total - predicted
+        variances = [
+            squares - total**2 / self.rows,
+            residuals - errors**2 / self.rows,
+        ]
+        if min(variances) <= 0:
+            return 0.0
+        common = squares - products - total * errors / self.rows
+        return common / float(np.sqrt(np.prod(variances)))
 
     def _of_classes(self) -> Metrics:
-        loss, in_order, pairs = (float(value) for value in self.sums)
         confusion = self.confusion
         auc: Metrics = {}
         if confusion.shape[0] == 2:
+            ((in_order, pairs, _),) = self.compared
             auc = {"AUC": in_order / pairs if pairs else None}
         accuracy = float(np.trace(confusion)) / self.rows
-        return {"accuracy": accuracy, **auc, "log-loss": loss / self.rows}
+        return {"accuracy": accuracy, **auc, "log-loss": float(self.sums[0]) / self.rows}
+
+    def _around_classes(self) -> dict[str, Interval | None]:
+        confusion = self.confusion
+        auc = {"AUC": of_auc(*self.compared[0])} if confusion.shape[0] == 2 else {}
+        return {
+            "accuracy": of_share(float(np.trace(confusion)), self.rows),
+            **auc,
+            "log-loss": of_positive_mean(float(self.sums[0]), float(self.sums[1]), self.rows),
+        }
 
     def _sums_about(self, centre: float) -> FloatArray:
         """The sums, had another centre been taken from the numbers."""
         if not self.is_numbers:
             return self.sums
         shift, rows = self.centre - centre, float(self.rows)
-        total, squares, residuals = (float(value) for value in self.sums)
-        return np.array(
-            [total + rows * shift, squares + 2.0 * shift * total + rows * shift**2, residuals]
-        )
+        total, squares, _, predicted, products = (float(value) for value in self.sums[:5])
+        moved = self.sums.copy()
+        moved[[0, 3]] += rows * shift
+        moved[1] = squares + 2.0 * shift * total + rows * shift**2
+        moved[4] = products + shift * (total + predicted) + rows * shift**2
+        return moved

@@ -14,7 +14,9 @@ from scipy.special import softmax
 
 from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
+from fedsparse.files import PathLike
 from fedsparse.modelling.certainty import Certainty, HowSure
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.stored import Stored, StoredPart
 from fedsparse.problem.federated import Features
 from fedsparse.tables.encoding import EncodedColumn, encode_features
@@ -43,6 +45,16 @@ class Feature(StoredPart):
     """Standardization that the model was learnt with."""
     certainty: Certainty | None = None
     """How sure the coefficient is; None if that was not worked out."""
+
+
+class HeldOut(StoredPart):
+    """How good models like this one are on rows that they had not seen."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    intervals: dict[str, Interval | None]
+    """With 95 %; None of too few rows."""
+    no_better_than_guessing: bool
 
 
 class Model(Stored):
@@ -86,6 +98,17 @@ class Model(Stored):
     def outcome(self) -> Roles:
         """The columns of what is predicted."""
         return Roles(target=self.target, event=self.event, exposure=self.exposure)
+
+    @property
+    def most_of_a_class(self) -> int | None:
+        """How many features a class has at most, where classes do not share all; else None."""
+        used = [[value != 0 for value in feature.coefficients] for feature in self.features]
+        if self.task != "multiclass" or all(map(all, used)):
+            return None
+        return max(map(sum, zip(*used, strict=True)))
+
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
@@ -157,7 +180,8 @@ class Model(Stored):
         return pl.DataFrame({f"predicted {self.target}": chosen, **columns})
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a model file, or that of a fit's folder, checking that it is unchanged."""
-        file = path / "model.json" if path.is_dir() else path
+        file = Path(path)
+        file = file / "model.json" if file.is_dir() else file
         return cls.read(file, "a model; `fedsparse fit` writes them")

@@ -6,6 +6,9 @@ from scipy.special import expit, softmax
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.summary import FitSummary
 
+GUESSING = "no better than guessing"
+"""What is said of a model whose interval reaches what one guess for all rows does."""
+
 _HOW = {"cv": "cross-validation", "ebic": "EBIC"}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.metrics import Judged, Metrics
 from fedsparse.requests import Answers
 
@@ -65,6 +66,14 @@ class JudgedCounts:
             "mean rate": float(self.counts[1] / self.sums[0]),
         }
 
+    def intervals(self) -> dict[str, Interval | None]:
+        """None yet: the sums that are told give no interval."""
+        return dict.fromkeys(self.metrics())
+
+    def guessing(self) -> dict[str, float]:
+        """Nothing, as long as there are no intervals to compare with."""
+        return {}
+
 
 @dataclass(frozen=True, eq=False)
 class JudgedSurvival:
@@ -114,6 +123,14 @@ class JudgedSurvival:
             "log-likelihood gained": (without - likelihood) / events if events else None,
             "events": events,
         }
+
+    def intervals(self) -> dict[str, Interval | None]:
+        """None yet: the sums that are told give no interval."""
+        return dict.fromkeys(self.metrics())
+
+    def guessing(self) -> dict[str, float]:
+        """Nothing, as long as there are no intervals to compare with."""
+        return {}
 
 
 AnyJudged = Judged | JudgedCounts | JudgedSurvival

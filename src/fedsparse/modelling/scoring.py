@@ -10,6 +10,7 @@ import numpy as np
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.errors import OptionError
+from fedsparse.files import PathLike
 from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.outcome_metrics import AnyJudged, JudgedCounts, JudgedSurvival
@@ -75,7 +76,7 @@ def read_rows(model: Model, path: Path) -> FileRows:
     )
 
 
-def file_digest(path: Path) -> str:
+def file_digest(path: PathLike) -> str:
     """SHA-256 of a file.
 
     Examples

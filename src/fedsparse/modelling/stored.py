@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedsparse.errors import DataError
-from fedsparse.files import write_atomically
+from fedsparse.files import PathLike, check_ends, write_atomically
 
 
 class StoredPart(BaseModel):
@@ -36,15 +36,15 @@ class Stored(StoredPart):
     format: str
     format_version: int = 1
 
-    def save(self, path: Path) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the file, whole or not at all; numbers are written to their last bit."""
         content = self.model_dump(mode="json")
         content["checksum"] = _checksum(content)
         text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomically(path, (text + "\n").encode())
+        write_atomically(Path(path), (text + "\n").encode())
 
     @classmethod
-    def read(cls, path: Path, what: str) -> Self:
+    def read(cls, path: PathLike, what: str) -> Self:
         """Read a file that `save` wrote.
 
         Parameters
@@ -54,7 +54,7 @@ class Stored(StoredPart):
         what
             What it should be, for messages, such as ``a model``.
         """
-        content = _content(path, what)
+        content = _content(Path(path), what)
         if content.get("format") != cls.model_fields["format"].default:
             raise DataError(f"{path} is not {what}")
         version = content.get("format_version")
@@ -76,6 +76,7 @@ class Stored(StoredPart):
 
 
 def _content(path: Path, what: str) -> dict[str, Any]:
+    check_ends(path)
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:

@@ -1,10 +1,11 @@
 """How a model came about: everything that a report shows, in one file."""
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from fedsparse.files import PathLike
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.stored import Stored, StoredPart
 
@@ -81,6 +82,28 @@ class Score(StoredPart):
     rows: int
     metrics: dict[str, float | None]
     """By name; None where it cannot be worked out, such as AUC with one class."""
+    intervals: dict[str, Interval | None] = Field(default_factory=dict)
+    """95 % intervals of the metrics, by `fedsparse.modelling.intervals`; None of too few rows."""
+    guessing: dict[str, float] = Field(default_factory=dict)
+    """What one guess for all rows reaches, of the metrics that tell a model from a guess."""
+
+    @property
+    def decisive(self) -> str | None:
+        """The metric that says whether the model guesses: AUC or R² where there is one."""
+        known = [name for name in self.guessing if self.metrics.get(name) is not None]
+        return known[-1] if known else None
+
+    @property
+    def is_guessing(self) -> bool:
+        """Whether the decisive metric may be that of a guess: its interval reaches so far.
+
+        Of too few rows for an interval nothing shows that it is not.
+        """
+        name = self.decisive
+        if name is None:
+            return False
+        around = self.intervals.get(name)
+        return around is None or around[0] <= self.guessing[name]
 
 
 class Confusion(StoredPart):
@@ -100,6 +123,12 @@ class Evaluation(StoredPart):
     confusion: Confusion | None = None
     rounds: int = 0
     """Exchanges of messages that it took, the folds sharing them."""
+
+    @property
+    def overall(self) -> Score | None:
+        """The federated model on the held-out rows of all sites."""
+        own = (score for score in self.scores if score.method == "federated")
+        return next((score for score in own if score.site is None), None)
 
 
 class FeatureStability(StoredPart):
@@ -185,6 +214,6 @@ class FitSummary(Stored):
     """Warnings a reader should know of."""
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Read a summary that a fit wrote."""
         return cls.read(path, "the summary of a fit; `fedsparse fit` writes fit.json")

@@ -1,6 +1,7 @@
 """From tables in one place to a model and everything that its report shows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,7 +9,8 @@ import numpy as np
 from fedsparse.engines.conversation import converse
 from fedsparse.engines.local import LocalEngine, Sums
 from fedsparse.modelling.analysis import OnProgress, analysing
-from fedsparse.modelling.building import Provenance, summarize
+from fedsparse.modelling.building import Provenance, notes_on_divergences, summarize
+from fedsparse.modelling.endings import divergences
 from fedsparse.modelling.fitting import loss_of
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import FitSummary, SiteCount
@@ -56,9 +58,11 @@ def analyse(
             keep=loaded.encoding.kept,
             on_progress=on_progress,
         )
-        found = converse(engine, conversation)
+        with divergences() as told:
+            found = converse(engine, conversation)
     finally:
         engine.close()
+    found = replace(found, notes=(*found.notes, *notes_on_divergences(found, len(told))))
     return summarize(
         found,
         loaded.encoding,

@@ -12,7 +12,7 @@ import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fedsparse.files import write_atomically
+from fedsparse.files import PathLike, write_atomically
 from fedsparse.report.parts import Part
 
 
@@ -68,9 +68,9 @@ class Page:
         template = _templates().get_template("page.html")
         return template.render(page=self, chart_library=_chart_library)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the page, whole or not at all."""
-        write_atomically(path, self.html().encode())
+        write_atomically(Path(path), self.html().encode())
 
 
 @cache

@@ -1,13 +1,14 @@
 """How good a model is on a client's rows, as sums: counts and totals, never a row."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 from scipy.stats import rankdata
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.compute.clients import by_class
 from fedsparse.compute.stacks import DenseStack
@@ -42,6 +43,8 @@ class Judge(Request):
         for place in which:
             targets = clients.targets_of(int(place))[:, 0]
             scores = self._scores(clients, int(place))
+            if clients.loss.outcome == "numbers":
+                scores = clients.loss.expected(scores)
             found.append(judged(targets, scores, is_numbers=clients.classes is None))
         return stacked(found)
 
@@ -88,7 +91,17 @@ class NoBetterThanNull(Request):
         losses = clients.mean_losses(self.x, which)
         guess, targets_of = clients.loss.value_of_guessing, clients.targets_of
         guessing = np.array([guess(targets_of(int(place))) for place in which])
-        return {"no_better": (losses >= guessing).astype(np.float64)}  # never so of infinity
+        return {"no_better": ((guessing > 0) & (losses >= guessing)).astype(np.float64)}
+
+
+FEWEST_FOR_FOURTHS = 5
+"""Fewest rows of which Σ r⁴ is told: with the other sums it would give fewer away."""
+
+_FOURTHS = (1e-20, 1e24)
+"""Between these it is told: what lies beyond is lost where sums are integers."""
+
+_SUMS = 8
+"""Of numbers and of two classes, which are of the same shape; those of two classes are fewer."""
 
 
 def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict[str, FloatArray]:
@@ -106,9 +119,15 @@ def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict
     Returns
     -------
     dict
-        ``counts``: rows by true and predicted class, flattened; numbers are all of the first. And
-        ``sums``: for numbers Σ y, Σ y², Σ (y − prediction)²; for classes the log-loss and, if there
-        are two, the pairs of rows of different classes whose scores are in order, and all pairs.
+        ``counts``: rows by true and predicted class, flattened; numbers are all of the first.
+
+        ``sums``, for numbers: Σ y, Σ y², Σ r² with r = y − prediction, Σ prediction and
+        Σ y · prediction; then of clients with five rows or more how many rows, Σ r² and Σ r⁴.
+
+        ``sums``, for classes: the log-loss and its square, and three numbers for each comparison of
+        rows of a class with the others: pairs whose scores are in order, all pairs, and all pairs
+        times the *partners* of a row, (n₁ + n₀) / 2 − 1. There is one comparison of two classes,
+        else one for each class. Zeros follow where there are two.
 
     Examples
     --------
@@ -116,25 +135,56 @@ def judged(targets: FloatArray, scores: FloatArray, *, is_numbers: bool) -> dict
     array([1., 0., 0., 1.])
     """
     scores = np.asarray(scores, dtype=np.float64)
-    if is_numbers:
-        residuals = targets - scores
-        return {
-            "counts": np.array([float(targets.size), 0.0, 0.0, 0.0]),
-            "sums": np.array([targets.sum(), np.sum(targets**2), np.sum(residuals**2)]),
-        }
+    return _of_numbers(targets, scores) if is_numbers else _of_classes(targets, scores)
+
+
+def _of_numbers(targets: FloatArray, predictions: FloatArray) -> dict[str, FloatArray]:
+    residuals = targets - predictions
+    squares = residuals**2
+    fourths = np.sum(squares**2)
+    has_tails = targets.size >= FEWEST_FOR_FOURTHS and _FOURTHS[0] < fourths < _FOURTHS[1]
+    tails = [float(targets.size), squares.sum(), fourths] if has_tails else [0.0, 0.0, 0.0]
+    sums = [
+        *(targets.sum(), np.sum(targets**2), squares.sum()),
+        *(predictions.sum(), np.sum(targets * predictions)),
+        *tails,
+    ]
+    return {"counts": np.array([float(targets.size), 0.0, 0.0, 0.0]), "sums": np.array(sums)}
+
+
+def _of_classes(targets: FloatArray, scores: FloatArray) -> dict[str, FloatArray]:
     codes = targets.astype(np.int64)
     logits = np.column_stack([np.zeros(codes.size), scores]) if scores.ndim == 1 else scores
     classes = logits.shape[1]
     confusion = np.bincount(codes * classes + logits.argmax(axis=1), minlength=classes**2)
-    loss = -log_softmax(logits, axis=1)[np.arange(codes.size), codes].sum()
-    pairs = _pairs(codes, scores) if scores.ndim == 1 else (0.0, 0.0)
-    return {"counts": confusion.astype(np.float64), "sums": np.array([loss, *pairs])}
+    losses = -log_softmax(logits, axis=1)[np.arange(codes.size), codes]
+    sums = [losses.sum(), np.sum(losses**2)]
+    for label, against in compared(scores):
+        sums += _pairs(codes == label, against)
+    sums += [0.0] * (_SUMS - len(sums) if classes == 2 else 0)
+    return {"counts": confusion.astype(np.float64), "sums": np.array(sums)}
+
+
+def compared(scores: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """Classes that are told from all others, and by which log-odds.
+
+    Examples
+    --------
+    >>> [(label, odds.tolist()) for label, odds in compared(np.array([0.5, -1.0]))]
+    [(1, [0.5, -1.0])]
+    """
+    if scores.ndim == 1:
+        yield 1, scores
+        return
+    for label in range(scores.shape[1]):
+        yield label, scores[:, label] - logsumexp(np.delete(scores, label, axis=1), axis=1)
 
 
 def judged_shapes(shape: tuple[int, ...]) -> Shapes:
     """What `judged` gives for coefficients of a shape."""
-    classes = shape[1] if len(shape) > 1 else 2
-    return {"counts": (classes**2,), "sums": (3,)}
+    if len(shape) > 1:
+        return {"counts": (shape[1] ** 2,), "sums": (2 + 3 * shape[1],)}
+    return {"counts": (4,), "sums": (_SUMS,)}
 
 
 def stacked(found: list[dict[str, FloatArray]]) -> Fields:
@@ -145,8 +195,9 @@ def stacked(found: list[dict[str, FloatArray]]) -> Fields:
     }
 
 
-def _pairs(codes: Int64Array, scores: FloatArray) -> tuple[float, float]:
-    """Pairs of the second class above the first, ties counting half, and all pairs."""
-    seconds = int(codes.sum())
-    above = float(rankdata(scores)[codes == 1].sum()) - seconds * (seconds + 1) / 2
-    return above, float(seconds * (codes.size - seconds))
+def _pairs(is_one: BoolArray, scores: FloatArray) -> tuple[float, float, float]:
+    """Pairs of a class above the others, ties counting half; all pairs; all times partners."""
+    ones = int(is_one.sum())
+    above = float(rankdata(scores)[is_one].sum()) - ones * (ones + 1) / 2
+    pairs = float(ones * (scores.size - ones))
+    return above, pairs, pairs * (scores.size / 2 - 1.0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from fedsparse.errors import DataError
+from fedsparse.files import check_ends
 
 
 @contextmanager
@@ -32,6 +33,7 @@ def decompressed(path: Path) -> Iterator[IO[bytes]]:
     ...     file.read()
     b'abc'
     """
+    check_ends(path)
     try:
         with open(path, "rb") as raw, _unpacking(raw, raw.peek(6)) as contents:
             yield contents

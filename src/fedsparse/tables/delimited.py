@@ -6,7 +6,8 @@ import itertools
 import mmap
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,15 @@ from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.errors import DataError
 from fedsparse.tables.compression import decompressed
 from fedsparse.tables.sentences import counted, joined, listed
-from fedsparse.tables.values import BLANKS, TRUTHS, WHOLE_BELOW, Sheet, is_text
+from fedsparse.tables.values import (
+    BLANKS,
+    TRUTHS,
+    WHOLE_BELOW,
+    Sheet,
+    as_sheet,
+    is_text,
+    spellings_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +40,7 @@ _BLOCK = 2**20  # bytes that are converted at a time: what is in between stays i
 _QUOTED = re.compile(rb'"[^"]*"')
 
 
-def read_text(path: Path) -> "pl.DataFrame | Sheet":
+def read_text(path: Path, apart: Collection[str] = ()) -> "pl.DataFrame | Sheet":
     r"""Read a CSV or TSV file, plain or compressed.
 
     Columns become numbers or truth values where every value allows it. The whole column decides,
@@ -41,6 +50,8 @@ def read_text(path: Path) -> "pl.DataFrame | Sheet":
     ----------
     path
         The file; the first line names the columns.
+    apart
+        Columns whose values stand for labels; see `as_sheet`.
 
     Examples
     --------
@@ -57,17 +68,28 @@ def read_text(path: Path) -> "pl.DataFrame | Sheet":
     separator = _separator(content)
     header = _header(content, separator, path)
     rows = _check_rows(content, separator, len(header), path)
+
+    def text(places: Sequence[int]) -> "pl.DataFrame":
+        return _text_columns(content, separator, header, places, rows, path)
+
     if not _is_plain(content):
-        return typed(_text_columns(content, separator, header, range(len(header)), rows, path))
+        return with_spellings(text(range(len(header))), apart)
     numbers, are_numbers = _numbers(content, separator, rows, len(header))
+    # Of numbers that are labels the spelling counts.
+    labels = text(
+        [place for place, name in enumerate(header) if are_numbers[place] and name in apart]
+    )
+    spellings = spellings_of(labels, apart)
+    are_numbers &= ~_are_long(numbers)
     places = np.flatnonzero(~are_numbers).tolist()
     if not places:
-        return Sheet(header, header, numbers, pl.DataFrame())
+        return Sheet(header, header, numbers, pl.DataFrame(), spellings)
     return Sheet(
         header,
         tuple(itertools.compress(header, are_numbers)),
         _some_columns(numbers, are_numbers),
-        typed(_text_columns(content, separator, header, places, rows, path)),
+        typed(text(places)),
+        spellings,
     )
 
 
@@ -90,6 +112,21 @@ def typed(frame: "pl.DataFrame") -> "pl.DataFrame":
     return frame.with_columns([_typed(frame.get_column(name).cast(pl.String)) for name in text])
 
 
+def with_spellings(frame: "pl.DataFrame", apart: Collection[str]) -> "pl.DataFrame | Sheet":
+    """The table, `typed`; what that makes of labels which the text told apart goes with it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> with_spellings(pl.DataFrame({"ward": ["01", "1"]}), apart=["ward"]).spellings
+    {'ward': (('01', '1'),)}
+    """
+    spellings = spellings_of(frame, apart)
+    if not spellings:
+        return typed(frame)
+    return replace(as_sheet(typed(frame), apart), spellings=spellings)
+
+
 def _typed(text: "pl.Series") -> "pl.Series":
     converted = _converted(text)
     if converted is not None:
@@ -108,7 +145,7 @@ def _converted(text: "pl.Series") -> "pl.Series | None":
 
     numbers = text.cast(pl.Float64, strict=False)
     if numbers.null_count() == text.null_count():
-        return _whole(numbers)
+        return _whole(numbers, text)
     if _values(text) <= TRUTHS.keys():
         return text.replace_strict(TRUTHS, return_dtype=pl.Boolean)
     return None
@@ -118,8 +155,8 @@ def _values(text: "pl.Series") -> set[str]:
     return set(text.unique().to_list()) - {None}
 
 
-def _whole(numbers: "pl.Series") -> "pl.Series":
-    """The numbers as integers, if they are."""
+def _whole(numbers: "pl.Series", text: "pl.Series") -> "pl.Series":
+    """The numbers as integers, if they are; long ones from their text, which has all digits."""
     import polars as pl
 
     values = numbers.to_numpy()  # NaN where missing, and where it says NAN
@@ -127,7 +164,12 @@ def _whole(numbers: "pl.Series") -> "pl.Series":
     is_whole = (present == np.rint(present)).all() and (np.abs(present) < WHOLE_BELOW).all()
     if len(present) < len(numbers) - numbers.null_count():
         numbers = numbers.fill_nan(None)
-    return numbers.cast(pl.Int64) if is_whole else numbers
+    if is_whole:
+        return numbers.cast(pl.Int64)
+    if not (np.abs(present) >= WHOLE_BELOW).any():
+        return numbers
+    integers = text.cast(pl.Int64, strict=False)
+    return integers if integers.null_count() == numbers.null_count() else numbers
 
 
 def _content(path: Path) -> bytes:
@@ -171,8 +213,9 @@ def _header(content: bytes, separator: str, path: Path) -> tuple[str, ...]:
         names = _names(first, separator)
     duplicates = [name for name, count in Counter(names).items() if count > 1]
     if duplicates:
+        called = f"named {listed(duplicates)}" if duplicates[0] else "without a name"
         raise DataError(
-            f"{path} has several columns named {listed(duplicates)} (columns "
+            f"{path} has several columns {called} (columns "
             f"{joined(_places(names, duplicates[0]))}); give each a name of its own"
         )
     return names
@@ -265,6 +308,13 @@ def _numbers(content: bytes, separator: str, rows: int, width: int) -> tuple[Flo
         are_numbers &= ~are_odd.reshape(-1, width).any(axis=0)
         first = last
     return numbers, are_numbers
+
+
+def _are_long(numbers: FloatArray) -> BoolArray:
+    """Which columns hold whole numbers that a float cannot tell apart, or numbers as large."""
+    with np.errstate(invalid="ignore"):
+        highest, lowest = np.fmax.reduce(numbers), np.fmin.reduce(numbers)
+    return np.asarray(np.maximum(highest, -lowest) >= WHOLE_BELOW)
 
 
 def _some_columns(numbers: FloatArray, are_chosen: BoolArray) -> FloatArray:

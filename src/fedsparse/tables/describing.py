@@ -291,7 +291,7 @@ def describe_checked(
     """
     present = frozenset(frame.columns)
     target = None
-    if roles.target is not None and roles.target in present:
+    if roles.target is not None and roles.target in present.difference(roles.drop):
         times = frame.get_column(roles.target)
         if task != "survival":
             target = describe_target(times, task)

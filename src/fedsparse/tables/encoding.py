@@ -37,6 +37,7 @@ Impute = Literal["mean"] | None
 _WORST_SHOWN = 10
 _WITHHELD_SHOWN = 2
 REASONS = {
+    "unnamed": "without a name, as row names are",
     "identifier": "text in which nearly all values differ",
     "date": "dates",
     "constant": "the same in every row",
@@ -309,6 +310,8 @@ def _left_out_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
 
 
 def _left_out_text(reason: str, names: Sequence[str]) -> str:
+    if reason == "unnamed":
+        return "1 column; give it a name to use it"
     if reason != "withheld":
         return listed(names) + _ADVICE.get(reason, "")
     among = "among them " if len(names) > _WITHHELD_SHOWN else ""  # there may be thousands

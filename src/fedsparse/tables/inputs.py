@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from fedsparse.errors import DataError, OptionError
+from fedsparse.files import PathLike, check_ends
 from fedsparse.tables.compression import decompressed
-from fedsparse.tables.delimited import read_text, typed
+from fedsparse.tables.delimited import read_text, with_spellings
 from fedsparse.tables.sentences import Finding, error, listed, nearest
 from fedsparse.tables.values import Sheet, as_frame, as_sheet
 
@@ -26,7 +27,6 @@ _PARQUET = b"PAR1"
 _ARROW_FILE = b"ARROW1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 
-PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
 
 ALL_ROWS = "all rows"
@@ -168,7 +168,7 @@ def read_table(path: str | os.PathLike[str]) -> "pl.DataFrame":
     >>> read_table(path).rows()
     [(61, 'surgery'), (47, None)]
     """
-    table = _read(Path(path))
+    table = _read(Path(path), ())
     return as_frame(table) if isinstance(table, Sheet) else table
 
 
@@ -190,11 +190,11 @@ def read_sheet(path: str | os.PathLike[str], apart: Collection[str]) -> Sheet:
     >>> read_sheet(path, apart=()).numbers.tolist()
     [[61.0], [47.0]]
     """
-    table = _read(Path(path))
+    table = _read(Path(path), apart)
     return table if isinstance(table, Sheet) else as_sheet(table, apart)
 
 
-def _read(file: Path) -> "pl.DataFrame | Sheet":
+def _read(file: Path, apart: Collection[str]) -> "pl.DataFrame | Sheet":
     check_exists(file)
     if suffix_of(file) not in TEXT + BINARY:
         raise DataError(
@@ -206,9 +206,9 @@ def _read(file: Path) -> "pl.DataFrame | Sheet":
     if reader is not None:
         frame = _read_binary(file, reader)
         _refuse_nested(frame, file)
-        return typed(frame)
+        return with_spellings(frame, apart)
     if suffix_of(file) in TEXT:
-        return read_text(file)
+        return read_text(file, apart)
     raise _damaged(file)
 
 
@@ -224,6 +224,7 @@ def check_exists(file: Path) -> None:
     """
     if file.is_dir():
         raise DataError(f"{file} is a folder; name the files in it")
+    check_ends(file)
     if file.exists():
         return
     folder = file.parent

@@ -54,8 +54,8 @@ class Inspection(_InspectionPart):
     together: InspectedSite | None = None
     """All sites, where single ones do not tell how many rows have what."""
     columns: dict[str, ColumnGroup]
-    """By kind: number, category, constant, uniform, identifier, date, empty, withheld, unusable,
-    dropped."""
+    """By kind: number, category, constant, uniform, unnamed, identifier, date, empty, withheld,
+    unusable, dropped."""
     missing: dict[str, int]
     """Missing values of each candidate feature that has any, the worst first."""
     features: int | None

@@ -30,6 +30,7 @@ from fedsparse.tables.inputs import (
     source_text,
 )
 from fedsparse.tables.numbered import NumberedEncoding, SparseTables, read_libsvm
+from fedsparse.tables.oddities import forgotten_site_findings, odd_findings
 from fedsparse.tables.sentences import Finding, error, raise_errors
 from fedsparse.tables.values import Sheet, labels
 
@@ -100,6 +101,8 @@ def survey(
     for table in tables:
         by = table.sites if roles.site is not None else None
         findings += cell_findings(table.frame, table.where, roles, task, by)
+        has_classes = task != "regression"
+        findings += odd_findings(table.frame, table.where, roles, has_classes=has_classes)
     faulty = {finding.column for finding in findings if finding.severity == "error"}
     unusable = tuple(name for name in _names(tables) if name in faulty)
     descriptions = tuple(
@@ -108,6 +111,8 @@ def survey(
         for site, frame in _by_site(table)
     )
     agreement = negotiate(descriptions, roles, task, impute, minimum_rows)
+    if len(descriptions) == 1 and roles.site is None:
+        findings += forgotten_site_findings(agreement.columns)
     if tables:
         findings += agreement.findings
     return Survey(tables, descriptions, agreement, unusable, tuple(findings))
@@ -194,6 +199,8 @@ class Loaded:
         The site of each row.
     encoding
         How tables become arrays: these, and those to predict for.
+    notes
+        What a reader should know, in sentences.
     source
         The files, as they were named.
     fingerprint
@@ -206,6 +213,7 @@ class Loaded:
     targets: AnyArray
     sites: AnyArray
     encoding: Encoding | NumberedEncoding
+    notes: tuple[str, ...]
     source: str
     fingerprint: str
     row_weights: FloatArray | None = None
@@ -224,11 +232,6 @@ class Loaded:
     def classes(self) -> tuple[str, ...] | None:
         """Labels in order; None where there are none."""
         return self.encoding.classes
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in sentences."""
-        return self.encoding.notes
 
 
 def load_tables(
@@ -303,6 +306,7 @@ def _dense(found: Survey, source: str) -> Loaded:
         targets=targets,
         sites=sites,
         encoding=encoding,
+        notes=tuple(finding.sentence for finding in found.findings),
         source=source,
         fingerprint=_fingerprint(
             encoding.feature_names,
@@ -337,6 +341,7 @@ def _sparse(tables: SparseTables, source: str) -> Loaded:
         targets=targets,
         sites=tables.sites,
         encoding=encoding,
+        notes=encoding.notes,
         source=source,
         fingerprint=_fingerprint(encoding.feature_names, arrays, tables.sites),
     )

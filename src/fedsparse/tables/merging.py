@@ -141,6 +141,8 @@ class MergedColumn:
     @cached_property
     def left_out(self) -> str | None:
         """Why it is no feature; None if it is one."""
+        if self.name == "" and self.kind in ("identifier", "empty"):
+            return "unnamed"
         if self.numbers is not None:
             constants = self.numbers.constants
             return "constant" if (constants == constants[0]).all() else None

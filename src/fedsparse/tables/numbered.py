@@ -287,7 +287,21 @@ def read_numbered(file: Path) -> tuple[sparse.csr_array, FloatArray]:
     """
     check_exists(file)
     read = load_svmlight(file, zero_based=True)
-    return sparse.csr_array(read.features), read.targets
+    features = sparse.csr_array(read.features)
+    _check_width(features, file)
+    return features, read.targets
+
+
+def _check_width(features: sparse.csr_array, file: Path) -> None:
+    """Models as wide as a large number would fill the memory, whatever few features a file has."""
+    if features.shape[1] <= MAX_LENGTH:
+        return
+    place = int(np.argmax(features.indices))
+    row = int(np.searchsorted(features.indptr, place, side="right"))
+    raise DataError(
+        f"{file}, row {row}: the feature number {features.indices[place]} is too large, numbers go "
+        f"up to {MAX_LENGTH - 1:,}; number the features anew"
+    )
 
 
 def check_libsvm_roles(roles: Roles) -> None:

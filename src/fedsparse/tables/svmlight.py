@@ -100,7 +100,7 @@ def parse_svmlight(
                 f"a line looks like {EXAMPLE}"
             ) from None
     features = _widened(sparse.csr_array(matrix), width, path)
-    check_finite(features, targets, lambda row: (str(path), row))
+    check_finite(features, targets, lambda row: (str(path), row + 1))  # as people count
     return features, targets
 
 

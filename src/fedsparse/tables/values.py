@@ -4,8 +4,9 @@ The one place that knows about data types.
 """
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -32,6 +33,8 @@ MOST_LEVELS = 200
 FEWEST_IDENTIFIERS = 20
 """With fewer distinct values nobody can tell an identifier from a category."""
 
+_LONG = re.compile(r"[+-]?[0-9]{16,300}")
+_LEADING_ZERO = re.compile(r"[+-]?0[0-9]")
 _IDENTIFIER_SHARE = 0.9
 _DATE = (
     r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
@@ -77,8 +80,12 @@ def label_of(value: str) -> str | None:
     --------
     >>> [label_of(value) for value in (" ear", "01", "1.0", "2.5", "TRUE", "")]
     ['ear', '1', '1', '2.5', 'true', None]
+    >>> label_of("9007199254740993")
+    '9007199254740993'
     """
     label = value.strip(BLANKS)
+    if _LONG.fullmatch(label):
+        return str(int(label))  # a float would not hold all digits
     number = number_of(label)
     if number is not None and math.isfinite(number):
         is_short = number.is_integer() and abs(number) < WHOLE_BELOW
@@ -138,6 +145,41 @@ def label_counts(series: "pl.Series") -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+def merged_spellings(text: "pl.Series") -> tuple[tuple[str, ...], ...]:
+    """Numbers that text tells apart by leading zeros, and labels do not; see `label_of`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> merged_spellings(pl.Series(["01", "1", "2", "10"]))
+    (('01', '1'),)
+    """
+    values = {value.strip(BLANKS) for value in _as_text(text).unique().to_list() if value}
+    numbers = {label_of(value) for value in values if _LEADING_ZERO.match(value)}
+    groups: dict[str | None, list[str]] = {}
+    for value in sorted(values) if numbers else ():
+        groups.setdefault(label_of(value), []).append(value)
+    return tuple(
+        tuple(groups[label]) for label in groups if label in numbers and len(groups[label]) > 1
+    )
+
+
+def spellings_of(
+    frame: "pl.DataFrame", names: Collection[str]
+) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """See `merged_spellings`, of those of some columns that are text.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> spellings_of(pl.DataFrame({"ward": ["01", "1"], "age": [61, 47]}), ["ward", "age"])
+    {'ward': (('01', '1'),)}
+    """
+    text = [name for name in frame.columns if name in names and is_text(frame.schema[name])]
+    found = {name: merged_spellings(frame.get_column(name)) for name in text}
+    return {name: groups for name, groups in found.items() if groups}
+
+
 def is_missing(series: "pl.Series") -> BoolArray:
     """Which values are missing: null, NaN, or blank text.
 
@@ -167,6 +209,9 @@ class Sheet:
         C-ordered, NaN where a value is missing; nobody writes into it.
     others
         The other columns; there may be numbers among them.
+    spellings
+        Of some columns of numbers: what a file tells apart and is read as the same; see
+        `merged_spellings`.
 
     Examples
     --------
@@ -183,6 +228,7 @@ class Sheet:
     number_columns: Sequence[str]
     numbers: FloatArray
     others: "pl.DataFrame"
+    spellings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -203,7 +249,7 @@ class Sheet:
         if chosen.all():
             return self
         others = self.others.filter(chosen) if self.others.width else self.others
-        return Sheet(self.columns, self.number_columns, self.numbers[chosen], others)
+        return replace(self, numbers=self.numbers[chosen], others=others)
 
 
 def as_sheet(frame: "pl.DataFrame", apart: Collection[str]) -> Sheet:

@@ -276,19 +276,34 @@ def test_what_one_of_four_makes_of_a_sum_is_found_in_the_sum(request_, loss, cha
 
 
 JUDGED = {
-    "half a row": ([1.5, 0.0, 0.0, 2.0], [1.0, 1.0, 3.0], "not whole"),
-    "rows it does not have": ([10.0, 0.0, 0.0, 10.0], [1.0, 1.0, 100.0], "20 rows are judged"),
-    "more pairs than there are": ([2.0, 0.0, 0.0, 3.0], [1.0, 7.0, 7.0], "pairs"),
-    "more pairs in order than pairs": ([2.0, 0.0, 0.0, 3.0], [1.0, 7.0, 6.0], "pairs"),
-    "squares below 0": ([5.0, 0.0, 0.0, 0.0], [1.0, -7.0, 6.0], "below 0"),
+    "half a row": ([1.5, 0.0, 0.0, 2.0], [1, 1, 1, 3, 4.5, 0, 0, 0], "not whole"),
+    "rows it does not have": ([10, 0, 0, 10], [1, 1, 1, 100, 900, 0, 0, 0], "20 rows are judged"),
+    "more pairs than there are": ([2, 0, 0, 3], [1, 1, 7, 7, 9, 0, 0, 0], "pairs"),
+    "more pairs in order than pairs": ([2, 0, 0, 3], [1, 1, 7, 6, 9, 0, 0, 0], "pairs"),
+    "more partners than rows": ([2, 0, 0, 3], [1, 1, 6, 6, 90, 0, 0, 0], "more rows than"),
+    "squares below 0": ([5, 0, 0, 0], [1, -1, 0, 0, 0, 0, 0, 0], "below 0"),
+}
+
+JUDGED_NUMBERS = {
+    "squares below 0": ([0, -1, 1, 0, 0, 5, 1, 1], "below 0"),
+    "more rows apart than rows": ([0, 1, 1, 0, 0, 9, 1, 1], "9 rows are told of apart, of 5"),
+    "fourth powers too small": ([0, 1, 1, 0, 0, 5, 1, 0.1], "not those of their squares"),
+    "fourth powers too large": ([0, 1, 1, 0, 0, 5, 1, 3], "not those of their squares"),
 }
 
 
 @pytest.mark.parametrize(("counts", "sums", "told"), JUDGED.values(), ids=JUDGED)
 def test_counts_that_no_rows_have_are_found(counts, sums, told):
-    answer = {"counts": np.array(counts), "sums": np.array(sums)}
+    answer = {"counts": np.array(counts, float), "sums": np.array(sums, float)}
     request = Judge(np.ones(3))
     assert told in objection_to_answer(request, Logistic(), answer, rows=12.0)
+
+
+@pytest.mark.parametrize(("sums", "told"), JUDGED_NUMBERS.values(), ids=JUDGED_NUMBERS)
+def test_sums_of_errors_that_no_rows_have_are_found(sums, told):
+    answer = {"counts": np.array([5.0, 0.0, 0.0, 0.0]), "sums": np.array(sums, float)}
+    request = Judge(np.ones(3))
+    assert told in objection_to_answer(request, SquaredError(), answer, rows=12.0)
 
 
 def test_a_smoothness_below_that_of_the_penalty_is_found():

@@ -172,9 +172,9 @@ class TestRefusals:
     @pytest.mark.parametrize("value", ["nan", "inf"])
     def test_values_that_are_not_finite(self, tmp_path, value):
         path = written(tmp_path, f"1 1:2\n1 2:{value}\n".encode())
-        self.refuse(path, f"row 1, column 1 is {value}")
+        self.refuse(path, f"row 2, column 1 is {value}")
         path = written(tmp_path, f"1 1:2\n{value} 2:1\n".encode())
-        self.refuse(path, f"row 1: the target is {value}")
+        self.refuse(path, f"row 2: the target is {value}")
 
     @pytest.mark.parametrize("width", [0, -1, 2.5])
     def test_impossible_width(self, tmp_path, width):

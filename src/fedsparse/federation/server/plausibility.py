@@ -287,17 +287,41 @@ class _Bounds:
         is_whole = np.abs(counts - np.rint(counts)) <= self.rounding
         if not is_whole.all() or bool((counts < -self.rounding).any()):
             return "rows are counted that are not whole"
-        if bool((sums[1:] < -self.rounding).any()):
-            return "a count of pairs or a sum of squares is below 0"
         judged, slack = float(counts.sum()), 1.0 + self.rounding
         if rows is not None and judged > rows * slack:
             return f"{judged:g} rows are judged of {rows:g}"
+        if self.loss.outcome == "numbers":
+            return self._of_residuals(judged, sums)
         classes = math.isqrt(counts.size)
-        if classes > 2 or not counts[1:].any():  # numbers are all counted in the first place
-            return None
-        most = float(counts[:2].sum() * counts[2:].sum())
-        if sums[1] > sums[2] * slack or sums[2] > most * slack:
-            return f"{sums[2]:g} pairs of rows are compared of {most:g}"
+        by_class = counts.reshape(classes, classes).sum(axis=1)
+        return self._of_losses_and_pairs(by_class, sums)
+
+    def _of_residuals(self, rows: float, sums: FloatArray) -> str | None:
+        """Squares are above 0, and fourth powers as Cauchy and Schwarz allow."""
+        squares, residuals, tails, own, fourths = sums[[1, 2, 5, 6, 7]]
+        slack = 1.0 + self.rounding
+        if min(squares, residuals, tails, own, fourths) < -self.rounding:
+            return "a count of rows or a sum of squares is below 0"
+        if tails > rows * slack + self.rounding or own > residuals * slack + self.rounding:
+            return f"{tails:g} rows are told of apart, of {rows:g}"
+        if own**2 > tails * fourths * slack or fourths > own**2 * slack:
+            return "fourth powers of errors are not those of their squares"
+        return None
+
+    def _of_losses_and_pairs(self, by_class: FloatArray, sums: FloatArray) -> str | None:
+        """Pairs in order are no more than there are, and these no more than rows make."""
+        if bool((sums < -self.rounding).any()):
+            return "a count of pairs or a sum of squares is below 0"
+        slack, rows = 1.0 + self.rounding, float(by_class.sum())
+        labels = np.array([1]) if by_class.size == 2 else np.arange(by_class.size)
+        for label, (in_order, pairs, partners) in zip(
+            labels, sums[2 : 2 + 3 * labels.size].reshape(-1, 3), strict=True
+        ):
+            most = float(by_class[label] * (rows - by_class[label]))
+            if in_order > pairs * slack or pairs > most * slack + self.rounding:
+                return f"{pairs:g} pairs of rows are compared of {most:g}"
+            if partners > pairs * max(rows / 2 - 1, 0.0) * slack + self.rounding:
+                return "rows are compared with more rows than there are"
         return None
 
     def _of_objective(self, x: FloatArray, l2: float) -> str | None:

@@ -14,6 +14,10 @@ two such x, a step apart, differ by one row.
 The rule bounds each answer by itself. What very many answers tell together is for budgets and
 secure sums to bound.
 
+Of survival an event has a loss, and every row that was at risk at an event has a curvature; rows
+without are left out of the averages. Counts may be predicted exactly, and their losses are then 0:
+there a row weighs by loss and curvature together.
+
 For the squared loss there is no such rule. f is a quadratic of x whose coefficients are sums over
 all rows; every answer follows from answers at harmless x, whatever the rule would keep back.
 
@@ -106,8 +110,15 @@ def is_dominated(
     return fewest > 1 and any(
         weight_of_others(own[:, 0], own[:, 1], fewest) < smallest
         for told in weights_told(request, clients, client)
-        for own in told
+        for own in _with_part(told, clients, client)
     )
+
+
+def _with_part(told: FloatArray, clients: Clients, client: int) -> Iterator[FloatArray]:
+    """Losses and curvatures of the rows that have any."""
+    parts = clients.loss.rows_with_part(clients.targets_of(client))
+    for place, own in enumerate(told):
+        yield own if parts is None else own[parts[min(place, 1)]]
 
 
 def weights_told(request: Request, clients: Clients, client: int) -> Iterator[FloatArray]:
@@ -170,8 +181,11 @@ def _weights_at(
         scores, targets = np.asarray(own @ x).reshape(rows.size, -1), targets[rows]
     with np.errstate(all="ignore"):  # runs may diverge; who asked looks for that
         found = clients.loss.at_scores(scores if x.ndim > 1 else scores[:, 0], targets)
-    weights = np.column_stack([found.losses, found.curvatures])
-    against = np.column_stack([found.losses, np.abs(found.slopes)])
+    losses = found.losses
+    if clients.loss.has_exact_fit:  # to predict many rows well is no reason to keep anything back
+        losses = losses + found.curvatures
+    weights = np.column_stack([losses, found.curvatures])
+    against = np.column_stack([losses, np.abs(found.slopes)])
     return np.stack([weights.T, against.T], axis=-1)
 
 

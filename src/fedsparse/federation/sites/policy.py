@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import OptionError
 from fedsparse.federation.sites.questions import MOST_CHANGES
+from fedsparse.files import check_ends
 from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.modelling.specification import Count
 from fedsparse.problem.rows import PartOfRows
@@ -374,6 +375,7 @@ def read_policy(path: Path) -> Policy:
     >>> read_policy(path).most_answers
     4000
     """
+    check_ends(path)
     try:
         policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -184,7 +184,9 @@ class Site:
                 self._setup = (which, value)
 
     def look(self) -> None:
-        """Say in the site's own log, before anybody asks, all that would make it refuse."""
+        """Say in the site's own log, before anybody asks, what is odd or would make it refuse."""
+        for oddity in self._table.oddities(self.name):
+            log.warning("%s", oddity.sentence)
         objection = self._policy.objection_to_few(self._table.rows)
         faults = [fault.sentence for fault in self._table.faults(self.name, Wishes())]
         problems = ([] if objection is None else [f"{self.name}: {objection}"]) + faults

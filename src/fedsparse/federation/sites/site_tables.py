@@ -24,6 +24,7 @@ from fedsparse.tables.delimited import typed
 from fedsparse.tables.describing import describe_checked, describe_target, may_be_classes
 from fedsparse.tables.inputs import are_libsvm, check_roles, read_table, role_findings
 from fedsparse.tables.numbered import numbered_features, read_numbered
+from fedsparse.tables.oddities import odd_findings
 from fedsparse.tables.schemas import SiteSchema
 from fedsparse.tables.sentences import Finding, listed
 from fedsparse.tables.values import labels, number_matrix, number_names
@@ -118,6 +119,10 @@ class SiteTable(ABC):
     @abstractmethod
     def faults(self, where: str, wishes: Wishes) -> list[Finding]:
         """Everything wrong with cells; the sentences quote rows and must stay at the site."""
+
+    def oddities(self, where: str) -> list[Finding]:
+        """What its owner should look at; the sentences quote rows and must stay at the site."""
+        return []
 
     @abstractmethod
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
@@ -236,6 +241,11 @@ class NamedTable(SiteTable):
         present = tuple(name for name in wishes.categories if name in self.frame.columns)
         roles = self._roles(wishes.model_copy(update={"categories": present}))
         return cell_findings(typed(self.frame), where, roles, wishes.task)
+
+    def oddities(self, where: str) -> list[Finding]:
+        """Of the target and of columns that may become features."""
+        roles = Roles(target=self.target, categories=self.categories)
+        return odd_findings(typed(self.frame), where, roles)
 
     def describe(self, site: str, wishes: Wishes, unusable: Sequence[str] = ()) -> Told:
         """Counts, sums and levels."""

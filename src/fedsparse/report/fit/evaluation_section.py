@@ -21,6 +21,12 @@ MEANINGS = {
 """Ways of learning."""
 
 
+_ON_INTERVALS = (
+    "In brackets, and as lines in the charts: 95\N{NO-BREAK SPACE}% intervals. They tell what "
+    "other rows to judge on would do, not that other rows to learn from would give other models."
+)
+
+
 def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
     """Metrics by site and way of learning, and which classes are taken for which.
 
@@ -101,14 +107,21 @@ def _line(
         metric = metric_of(name)
         for method in methods:
             heading = metric.label if len(methods) == 1 else f"{metric.label}, {method}"
-            value = found[method].metrics.get(name) if method in found else None
-            cells[heading] = metric.text(value)
+            score = found.get(method)
+            value, around = (
+                (None, None)
+                if score is None
+                else (score.metrics.get(name), score.intervals.get(name))
+            )
+            cells[heading] = metric.with_interval(value, around)
     return cells
 
 
 def _hint(evaluation: Evaluation, names: Sequence[str]) -> str:
     metrics = [metric_of(name) for name in names]
     sentences = [f"{metric.label}: {metric.meaning}." for metric in metrics if metric.meaning]
+    if any(score.intervals for score in evaluation.scores):
+        sentences.append(_ON_INTERVALS)
     sites = {score.site for score in evaluation.scores} - {None}
     if len(sites) > MOST:
         sentences.insert(0, f"The {MOST} largest of {counted(len(sites), 'site')} are shown.")

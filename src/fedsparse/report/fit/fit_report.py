@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedsparse.files import ready_folder, write_atomically
+from fedsparse.files import PathLike, ready_folder, write_atomically
 from fedsparse.modelling.no_features import sentence_on_no_features
 from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.certainty_section import certainty_sections
@@ -56,9 +56,9 @@ def fit_page(summary: FitSummary) -> Page:
     return Page(summary.title, headline(summary), sections, is_narrow=True)
 
 
-def save_fit(summary: FitSummary, folder: Path) -> None:
+def save_fit(summary: FitSummary, folder: PathLike) -> None:
     """Write model, summary and report; nothing is written before all of it is there."""
-    page = fit_page(summary).html().encode()
+    page, folder = fit_page(summary).html().encode(), Path(folder)
     ready_folder(folder)
     summary.model.save(folder / "model.json")
     summary.save(folder / "fit.json")

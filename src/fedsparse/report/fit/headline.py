@@ -1,10 +1,10 @@
 """The outcome of a fit in one or two plain sentences."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from fedsparse.modelling.no_features import guess_of
-from fedsparse.modelling.summary import FitSummary, SiteCount
+from fedsparse.modelling.no_features import GUESSING, guess_of
+from fedsparse.modelling.summary import FitSummary, Score, SiteCount
 from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import SPACE, counted, percent, quoted
 
@@ -34,9 +34,16 @@ def _finding(summary: FitSummary) -> str:
     if count == 0:
         none = f"None of {counted(summary.candidates, 'feature')}"
         if summary.selection is not None and summary.selection.chosen == 0:
-            return f"{none} predicts {target} better than {guess_of(summary.model)}"
+            better = f"predicts {target} better than {guess_of(summary.model)}"
+            return f"{none} {better}: the model is {GUESSING}"
         return f"{none} was chosen to predict {target}"
     chosen = f"{count:,} of {counted(summary.candidates, 'feature')}"
+    if (score := _overall(summary)) is not None and score.is_guessing:
+        was = "was" if count == 1 else "were"
+        why = f"{chosen} {was} chosen to predict {target}"
+        return f"The model is {GUESSING} {UNSEEN} ({_guess(score)}): {why}"
+    if (most := summary.model.most_of_a_class) is not None:
+        chosen += f", at most {most} of each class,"
     skill = _skill(summary, target, is_one=count == 1)
     if skill:
         return f"{chosen} {skill} {UNSEEN}"
@@ -45,19 +52,43 @@ def _finding(summary: FitSummary) -> str:
 
 def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
     """What the features do, and how well; "" if that was not measured."""
-    known = [(name, value) for name, value in _metrics(summary).items() if value is not None]
+    score = _overall(summary)
+    if score is None:
+        return ""
+    known = [(name, value) for name, value in score.metrics.items() if value is not None]
     if not known:
         return ""
     name, value = known[0]
     ending = "s" if is_one else ""
     if name == "R²" and value > 0:
-        return f"explain{ending} {percent(value)} of the variance of {target}"
-    metric = metric_of(name)
+        share = f"{percent(value)}{_within(score, name, percent)}"
+        return f"explain{ending} {share} of the variance of {target}"
+    metric, interval = metric_of(name), _within(score, name)
     if metric.is_share:
         skill = f"{metric.text(value)} {metric.label.lower()}"
     else:
         skill = f"{metric.label}{SPACE}={SPACE}{metric.text(value)}"
-    return f"predict{ending} {target} with {skill}"
+    return f"predict{ending} {target} with {skill}{interval}"
+
+
+def _guess(score: Score) -> str:
+    """The metric that tells a model from a guess, and what a guess reaches."""
+    name = score.decisive
+    assert name is not None
+    metric, value = metric_of(name), score.metrics[name]
+    return (
+        f"{metric.label}{SPACE}={SPACE}{metric.text(value)}{_within(score, name)}, and guessing "
+        f"reaches {metric.text(score.guessing[name])}"
+    )
+
+
+def _within(score: Score, name: str, text: Callable[[float], str] | None = None) -> str:
+    """The interval of a metric in brackets; "" of one that has none."""
+    around = score.intervals.get(name)
+    if around is None:
+        return ""
+    low, high = (text or metric_of(name).text)(around[0]), (text or metric_of(name).text)(around[1])
+    return f" (95{SPACE}% interval {low} to {high})"
 
 
 def _effort(summary: FitSummary) -> str:
@@ -85,7 +116,8 @@ def _baseline(summary: FitSummary) -> str:
     confusion = None if summary.evaluation is None else summary.evaluation.confusion
     if not summary.model.features:  # then no accuracy is told
         return ""
-    if _metrics(summary).get("accuracy") is None or confusion is None:
+    score = _overall(summary)
+    if score is None or score.metrics.get("accuracy") is None or confusion is None:
         return ""
     rows = zip(confusion.classes, confusion.counts, strict=True)
     counts = Counter({name: sum(predicted) for name, predicted in rows})
@@ -108,8 +140,6 @@ def _stable(summary: FitSummary) -> str:
     return f"{some} found again in at least {share} of random halves of the rows."
 
 
-def _metrics(summary: FitSummary) -> dict[str, float | None]:
-    """Metrics of the federated model on the held-out rows of all sites; none without them."""
-    scores = summary.evaluation.scores if summary.evaluation else ()
-    overall = [score for score in scores if score.method == "federated" and score.site is None]
-    return overall[0].metrics if overall else {}
+def _overall(summary: FitSummary) -> Score | None:
+    """Of the federated model on the held-out rows of all sites; None without them."""
+    return None if summary.evaluation is None else summary.evaluation.overall

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.summary import Score
 from fedsparse.report.fit.readable_numbers import number, percent
 
@@ -36,6 +37,22 @@ class Metric:
         if value is None:
             return "–"
         return percent(value) if self.is_share else number(value)
+
+    def drawn(self, value: float) -> float:
+        """Where a chart has its mark."""
+        return value if self.floor is None else max(value, self.floor)
+
+    def with_interval(self, value: float | None, around: Interval | None) -> str:
+        r"""The value and its interval, if it has one.
+
+        Examples
+        --------
+        >>> Metric("AUC").with_interval(0.9, (0.75, 0.98))
+        '0.900 (0.750 to 0.980)'
+        """
+        if value is None or around is None:
+            return self.text(value)
+        return f"{self.text(value)} ({self.text(around[0])} to {self.text(around[1])})"
 
 
 METRICS = {

@@ -43,24 +43,28 @@ def score_chart(scores: Sequence[Score], name: str) -> alt.LayerChart:
     'R²'
     """
     metric = metric_of(name)
-    known = [(score, value) for score in scores if (value := score.metrics.get(name)) is not None]
-    rows = [_row(score, metric, value) for score, value in known]
+    rows = [_row(score, name) for score in scores if score.metrics.get(name) is not None]
     methods, symbols = list(SYMBOLS), list(SYMBOLS.values())
-    colours, shapes = alt.Fill("method:N", legend=None), alt.Shape("method:N", legend=None)
-    dots = alt.Chart(alt.InlineData(rows)).mark_point(size=60, strokeWidth=0, opacity=1)
-    encoded = dots.encode(
+    colours = [symbol.colour for symbol in symbols]
+    fill, shapes = alt.Fill("method:N", legend=None), alt.Shape("method:N", legend=None)
+    stroke = alt.Stroke("method:N", legend=None).scale(domain=methods, range=colours)
+    chart = alt.Chart(alt.InlineData(rows)).encode(
         y=alt.Y("site:N", sort=None, title=None, axis=names_axis(has_lines=True)),
         yOffset=alt.YOffset("method:N", sort=methods),
-        x=_values(metric, [value for _, value in known]),
-        fill=colours.scale(domain=methods, range=[symbol.colour for symbol in symbols]),
-        shape=shapes.scale(domain=methods, range=[VEGA_SHAPES[symbol.shape] for symbol in symbols]),
         tooltip=_tooltip(metric),
     )
-    return alt.LayerChart(layer=[encoded]).properties(
+    dots = chart.mark_point(size=60, strokeWidth=0, opacity=1).encode(
+        x=_values(metric, scores, name),
+        fill=fill.scale(domain=methods, range=colours),
+        shape=shapes.scale(domain=methods, range=[VEGA_SHAPES[symbol.shape] for symbol in symbols]),
+    )
+    intervals = chart.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5)
+    intervals = intervals.encode(x="low:Q", x2="high:Q", stroke=stroke)
+    return alt.LayerChart(layer=[dots, intervals]).properties(
         width="container",
         height=ROW * len({row["site"] for row in rows}),
-        description=f"Dot chart of {metric.label} by site and way of learning; "
-        "the table below has the same numbers.",
+        description=f"Dot chart of {metric.label} by site and way of learning, with 95 % "
+        "intervals; the table below has the same numbers.",
     )
 
 
@@ -75,17 +79,24 @@ def site_of(score: Score) -> str:
     return "All sites together" if score.site is None else score.site
 
 
-def _row(score: Score, metric: Metric, value: float) -> dict[str, object]:
+def _row(score: Score, name: str) -> dict[str, object]:
+    metric, value, around = metric_of(name), score.metrics[name], score.intervals.get(name)
+    assert value is not None
     return {
         "site": site_of(score),
         "method": score.method,
-        "value": value if metric.floor is None else max(value, metric.floor),
-        "written": metric.text(value),
+        "value": metric.drawn(value),
+        "low": None if around is None else metric.drawn(around[0]),
+        "high": None if around is None else metric.drawn(around[1]),
+        "written": metric.with_interval(value, around),
         "rows": score.rows,
     }
 
 
-def _values(metric: Metric, values: Sequence[float]) -> alt.X:
+def _values(metric: Metric, scores: Sequence[Score], name: str) -> alt.X:
+    known = [score.metrics.get(name) for score in scores]
+    limits = [limit for score in scores for limit in score.intervals.get(name) or ()]
+    values = [value for value in (*known, *limits) if value is not None]
     title = metric.label
     if metric.floor is not None and min(values) < metric.floor:
         title = f"{title} (what is below {number(metric.floor)} is drawn there)"

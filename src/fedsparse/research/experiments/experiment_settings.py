@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
 from fedsparse.errors import OptionError
+from fedsparse.files import check_ends
 from fedsparse.research.experiments.experiment_tables import EXPERIMENTS
 
 NAMES = EXPERIMENTS
@@ -151,6 +152,7 @@ def parse_settings(text: str, file: str, *, quick: bool = False) -> ExperimentSe
 
 
 def _text_of(path: Path) -> str:
+    check_ends(path)
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
