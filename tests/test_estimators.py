@@ -336,6 +336,15 @@ class TestIntervals:
         assert model.coef_interval_.shape == (1, 12, 2)
         assert (np.abs(model.coef_refitted_) >= np.abs(model.coef_)).all()
 
+    def test_of_times_until_an_event(self):
+        X, _ = self.rows()
+        times = np.random.default_rng(1).exponential(np.exp(2.0 * X[:, 4] - 2.0 * X[:, 9]))
+        outcome = np.column_stack([times < 3.0, np.minimum(times, 3.0)])
+        model = fs.FedSparseCox(2, stability=5, intervals=True).fit(X, outcome, self.SITES)
+        assert np.flatnonzero(model.p_values_ < 0.05).tolist() == [4, 9]
+        assert (model.coef_interval_[4] < 0).all()
+        assert (model.coef_interval_[9] > 0).all()
+
     def test_without_half_samples_there_is_nothing_valid_after_the_choice(self):
         X, y = self.rows()
         model = fs.FedSparseRegressor(2, intervals=True).fit(X, y, self.SITES)

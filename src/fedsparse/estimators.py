@@ -99,11 +99,11 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         try:
             with divergences() as told:
                 found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
-            (self.selection_, model), self.rounds_ = found
-            chosen = self.selection_
-            self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
-            self._store(model)
-            self._find_out_more(engine, options, model)
+                (self.selection_, model), self.rounds_ = found
+                chosen = self.selection_
+                self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
+                self._store(model)
+                self._find_out_more(engine, options, model)
         finally:
             engine.close()
         warn_of(told, stacklevel=3)
@@ -113,38 +113,6 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if early is not None:
             warnings.warn(early, ConvergenceWarning, stacklevel=3)
         return model
-
-    def _loss(self) -> Loss | None:
-        """The loss, unless the classes say it."""
-        return None
-
-    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
-        """Features and a label per row, which may be a column of the table by its name."""
-        self.sites_column_ = None
-        if not isinstance(sites, str):
-            return X, sites
-        names = list(getattr(X, "columns", ()))
-        if sites not in names:
-            near = nearest(sites, map(str, names))
-            advice = "give a pandas or polars table with that column, or a label per row"
-            raise OptionError(
-                f"sites={sites!r} names a column that X does not have; "
-                + (advice if near is None else f"did you mean {near!r}?")
-            )
-        self.sites_column_ = sites
-        return self._features_in(X), X[sites].to_numpy()
-
-    def _features_in(self, X: Any) -> Any:
-        """A table without the column that says where rows lie."""
-        column = getattr(self, "sites_column_", None)
-        if column is None or column not in list(getattr(X, "columns", ())):
-            return X
-        # pandas and polars differ in how columns are named here, and agree on what remains.
-        return X[[name for name in X.columns if name != column]]
-
-    def transform(self, X: Any) -> Any:
-        """The columns that the model uses."""
-        return super().transform(self._features_in(X))
 
     def _find_out_more(self, engine: Engine, options: FitOptions, model: Fitted) -> None:
         """Which features are found again, and how sure coefficients are, if that is asked for."""
@@ -178,6 +146,38 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Vectors over features as ``coef_`` has them."""
         is_row = hasattr(self, "classes_")
         return [own[None] if is_row else own for own in vectors]
+
+    def _loss(self) -> Loss | None:
+        """The loss, unless the classes say it."""
+        return None
+
+    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
+        """Features and a label per row, which may be a column of the table by its name."""
+        self.sites_column_ = None
+        if not isinstance(sites, str):
+            return X, sites
+        names = list(getattr(X, "columns", ()))
+        if sites not in names:
+            near = nearest(sites, map(str, names))
+            advice = "give a pandas or polars table with that column, or a label per row"
+            raise OptionError(
+                f"sites={sites!r} names a column that X does not have; "
+                + (advice if near is None else f"did you mean {near!r}?")
+            )
+        self.sites_column_ = sites
+        return self._features_in(X), X[sites].to_numpy()
+
+    def _features_in(self, X: Any) -> Any:
+        """A table without the column that says where rows lie."""
+        column = getattr(self, "sites_column_", None)
+        if column is None or column not in list(getattr(X, "columns", ())):
+            return X
+        # pandas and polars differ in how columns are named here, and agree on what remains.
+        return X[[name for name in X.columns if name != column]]
+
+    def transform(self, X: Any) -> Any:
+        """The columns that the model uses."""
+        return super().transform(self._features_in(X))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -371,6 +371,8 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         loss: str | Loss = "squared",
     ) -> None:
@@ -384,6 +386,8 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
             sparsities=sparsities,
             folds=folds,
             rounds=rounds,
+            stability=stability,
+            intervals=intervals,
             random_state=random_state,
         )
         self.loss = loss
@@ -497,6 +501,8 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(
@@ -509,6 +515,8 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
             sparsities=sparsities,
             folds=folds,
             rounds=rounds,
+            stability=stability,
+            intervals=intervals,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -615,7 +623,7 @@ class FedSparseCox(_FedSparse):
     sparsity
         τ: how many features; or ``"cv"``, by the partial likelihood of held-out rows within sites,
         or ``"ebic"``.
-    algorithm, keep, standardize, sparsities, folds, rounds, random_state
+    algorithm, keep, standardize, sparsities, folds, rounds, stability, intervals, random_state
         As for `FedSparseRegressor`. There is no intercept.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of rows.
@@ -631,8 +639,10 @@ class FedSparseCox(_FedSparse):
     times_, cumulative_baseline_hazard_
         Ends of the spans, and the baseline hazard of all sites together up to there, from their
         sums of events and of time at risk.
-    support_, sparsity_, selection_, n_iter_, rounds_, history_
+    support_, sparsity_, selection_, n_iter_, rounds_, history_, stability_
         As for `FedSparseRegressor`.
+    coef_refitted_, coef_interval_, p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        As for `FedSparseRegressor`; of logarithms of hazard ratios.
 
     Examples
     --------
@@ -659,6 +669,8 @@ class FedSparseCox(_FedSparse):
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         ties: Ties = "efron",
         bins: int = 20,
@@ -671,6 +683,8 @@ class FedSparseCox(_FedSparse):
         self.sparsities = sparsities
         self.folds = folds
         self.rounds = rounds
+        self.stability = stability
+        self.intervals = intervals
         self.random_state = random_state
         self.ties = ties
         self.bins = bins

@@ -242,7 +242,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
     ([0.5, 1.0, 2.0], [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 2, 5), (1, 3), (1,)):
+    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [
             float(f"{step}e{power}")
             for power in powers
