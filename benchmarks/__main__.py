@@ -15,6 +15,8 @@ SHORT = (
 OTHERS = {
     "rounds": "rounds.command",
     "classes": "classes",
+    "coverage": "coverage",
+    "outcomes": "outcomes",
     "correlated": "correlated",
     "tails": "tails",
     "pooled_speed": "pooled_speed",

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import fedsparse as fs
+from fedsparse.errors import OptionError
 
 CHECK_ALL = """
 import json, sys
@@ -303,3 +304,46 @@ def test_one_site_label_per_row_is_asked_for():
     X, y, sites = patients()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fs.FedSparseRegressor().fit(X, y, sites=sites[:-1])
+
+
+class TestIntervals:
+    """Coefficients 3 and −2 of twelve features, with noise."""
+
+    SITES = np.repeat(["a", "b", "c"], 40)
+
+    def rows(self, *, labels=False):
+        random = np.random.default_rng(2)
+        X = random.standard_normal((120, 12))
+        y = 3.0 * X[:, 4] - 2.0 * X[:, 9] + random.standard_normal(120)
+        return X, np.where(y + random.standard_normal(120) > 0, "ill", "well") if labels else y
+
+    def test_of_numbers(self):
+        X, y = self.rows()
+        model = fs.FedSparseRegressor(2, stability=5, intervals=True).fit(X, y, self.SITES)
+        assert np.flatnonzero(model.p_values_ < 0.05).tolist() == [4, 9]
+        for ends in (model.coef_interval_, model.coef_interval_after_choosing_):
+            assert ends.shape == (12, 2)
+            assert (ends[[4, 9], 0] < [3.0, -2.0]).all()
+            assert (ends[[4, 9], 1] > [3.0, -2.0]).all()
+        assert not model.coef_refitted_[[0, 1, 2]].any()
+        assert np.isinf(model.coef_interval_after_choosing_[0]).all()
+        assert model.stability_.subsamples == 10
+
+    def test_of_two_classes_in_the_shape_of_the_coefficients(self):
+        X, y = self.rows(labels=True)
+        model = fs.FedSparseClassifier(2, stability=5, intervals=True).fit(X, y, self.SITES)
+        assert model.coef_refitted_.shape == model.p_values_.shape == model.coef_.shape
+        assert model.coef_interval_.shape == (1, 12, 2)
+        assert (np.abs(model.coef_refitted_) >= np.abs(model.coef_)).all()
+
+    def test_without_half_samples_there_is_nothing_valid_after_the_choice(self):
+        X, y = self.rows()
+        model = fs.FedSparseRegressor(2, intervals=True).fit(X, y, self.SITES)
+        assert np.isfinite(model.coef_interval_).all()
+        assert not hasattr(model, "p_values_")
+        assert model.rounds_ > fs.FedSparseRegressor(2).fit(X, y, self.SITES).rounds_
+
+    def test_of_three_classes_are_refused_before_anything_is_fitted(self):
+        X, y = self.rows()
+        with pytest.raises(OptionError, match="two classes and not with more"):
+            fs.FedSparseClassifier(2, intervals=True).fit(X, np.digitize(y, [-1, 1]))

@@ -30,7 +30,16 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Cox, Logistic, Poisson, Softmax, SquaredError
+from fedsparse.problem.losses import (
+    Cox,
+    EncodedTargets,
+    Logistic,
+    Loss,
+    Poisson,
+    Softmax,
+    SquaredError,
+    register_loss,
+)
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.sparsity import (
     LowRank,
@@ -48,16 +57,21 @@ from fedsparse.requests import (
     Evaluate,
     Gradient,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
+    ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.research import datasets
 from fedsparse.version import __version__
 
 if TYPE_CHECKING:
-    from fedsparse.estimators import FedSparseClassifier, FedSparseRegressor
+    from fedsparse.estimators import FedSparseClassifier, FedSparseCox, FedSparseRegressor
 
 __all__ = [
     "EDSL",
@@ -75,6 +89,7 @@ __all__ = [
     "DataError",
     "DistributedIHT",
     "DivergenceWarning",
+    "EncodedTargets",
     "Engine",
     "Evaluate",
     "FedAvg",
@@ -82,6 +97,7 @@ __all__ = [
     "FedIterHT",
     "FedProx",
     "FedSparseClassifier",
+    "FedSparseCox",
     "FedSparseRegressor",
     "FedSplice",
     "FederatedData",
@@ -89,21 +105,27 @@ __all__ = [
     "Gradient",
     "GrowingBatch",
     "Judge",
+    "JudgeCounts",
+    "JudgeSurvival",
     "Lens",
     "LocalEngine",
     "LocalSteps",
     "Logistic",
+    "Loss",
     "LowRank",
     "OptionError",
     "Poisson",
     "Result",
     "Rows",
+    "ScoreCounts",
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",
     "Softmax",
     "SquaredError",
     "State",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "TopK",
     "TopKGroups",
     "TopKPerClass",
@@ -112,6 +134,7 @@ __all__ = [
     "converse",
     "datasets",
     "hard_threshold",
+    "register_loss",
     "run",
     "run_together",
     "sparsity_path",
@@ -121,7 +144,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import the estimators when they are asked for: scikit-learn takes a second."""
-    if name not in ("FedSparseClassifier", "FedSparseRegressor"):
+    if name not in ("FedSparseClassifier", "FedSparseCox", "FedSparseRegressor"):
         raise AttributeError(f"module 'fedsparse' has no attribute {name!r}")
     from fedsparse import estimators
 

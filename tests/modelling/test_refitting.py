@@ -1,6 +1,7 @@
 """Refitted coefficients and their errors, against the textbook's formulas on pooled rows."""
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse, stats
 
@@ -92,6 +93,53 @@ def test_log_odds_are_those_of_greatest_likelihood(storage):
     np.testing.assert_allclose(found.values, values, rtol=1e-7)
     np.testing.assert_allclose(found.errors, errors, rtol=1e-5)
     assert np.isinf(found.freedom)
+
+
+def of_task(task, Z, targets, weights=None):
+    loss = loss_for(None, 1.0, task=task)
+    data = fs.FederatedData.from_table(Z, targets, SITES, weights)
+    engine = fs.LocalEngine(data, loss, 1)
+    options = FitOptions(loss, auto_rows=1.0, keep=tuple(SUPPORT), intercept=loss.has_intercept)
+
+    def conversation():
+        prepared = yield from prepare(engine, options)
+        model = yield from fit_model(prepared, 3, options)
+        return (yield from refitting(prepared, model.result.coef, SUPPORT))
+
+    return fs.converse(engine, conversation()).plain
+
+
+def test_log_rates_of_counts_are_those_of_greatest_likelihood():
+    Z, _ = table("squared")
+    random = np.random.default_rng(3)
+    exposure = random.uniform(0.5, 4.0, 120)
+    counts = random.poisson(exposure * np.exp((Z[:, 1] - 5.0) / 4.0))
+    D, coef = design(Z), np.array([np.log(counts.sum() / exposure.sum()), 0.0, 0.0, 0.0])
+    for _ in range(40):
+        expected = exposure * np.exp(D @ coef)
+        information = D.T @ (expected[:, None] * D)
+        coef += np.linalg.solve(information, D.T @ (counts - expected))
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    found = of_task("counts", Z, counts / exposure, exposure)
+    np.testing.assert_allclose(found.values, coef[1:], rtol=1e-7)
+    np.testing.assert_allclose(found.errors, errors[1:], rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # of pandas, for what lifelines asks of it
+def test_log_hazards_are_those_of_a_model_stratified_by_site():
+    lifelines = pytest.importorskip("lifelines")
+    Z, _ = table("squared")
+    random = np.random.default_rng(4)
+    times = (random.exponential(np.exp((5.0 - Z[:, 1]) / 4.0)) + 0.05).round(1) + 0.1
+    seen = random.random(120) < 0.7
+    columns = {f"z{place}": Z[:, place] for place in SUPPORT}
+    frame = pandas.DataFrame({**columns, "time": times, "event": seen, "site": SITES})
+    expected = lifelines.CoxPHFitter().fit(
+        frame, "time", "event", strata=["site"], fit_options={"precision": 1e-12}
+    )
+    found = of_task("survival", Z, np.where(seen, times, -times))
+    np.testing.assert_allclose(found.values, expected.params_, rtol=1e-6)
+    np.testing.assert_allclose(found.errors, expected.standard_errors_, rtol=1e-5)
 
 
 def test_shrunk_coefficients_are_less_sure_the_less_the_rows_say_beside_the_shrinkage():

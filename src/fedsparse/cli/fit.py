@@ -227,11 +227,6 @@ def _print_features(summary: "FitSummary") -> None:
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
             *([shown(exp(feature.coefficients[0]))] if ratio else []),
-            *(
-                [shown(exp(feature.coefficients[0] * feature.scale))]
-                if ratio and has_scales
-                else []
-            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in _largest(model)
@@ -242,7 +237,6 @@ def _print_features(summary: "FitSummary") -> None:
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
         *([ratio] if ratio else []),
-        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
     print_table(_title_of_features(summary), headings, rows)

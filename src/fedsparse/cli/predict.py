@@ -32,6 +32,10 @@ def predict(
         list[str] | None,
         typer.Option(help="Column to copy beside the predictions; may be repeated."),
     ] = None,
+    at: Annotated[
+        list[float] | None,
+        typer.Option(help="Time at which to tell survival; may be repeated."),
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace predictions already there.")] = False,
     strict: Annotated[
         bool, typer.Option(help="Refuse tables with columns that the model does not use.")
@@ -43,9 +47,15 @@ def predict(
     from fedsparse.modelling.model import Model
 
     found = Model.load(model)
+    if at and found.task != "survival":
+        raise OptionError(
+            f"--at is for survival, and the model predicts {found.task}; leave it out"
+        )
     if out is not None and out.exists() and not overwrite:
         raise OptionError(f"{out} exists already; choose another --out, or add --overwrite")
-    predictions = pl.concat([_predictions(found, table, id or [], strict) for table in tables])
+    predictions = pl.concat(
+        [_predictions(found, table, id or [], at or [], strict) for table in tables]
+    )
     if out is None:
         typer.echo(predictions.write_csv(), nl=False)
     else:
@@ -86,7 +96,9 @@ def evaluate(
     )
 
 
-def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -> "pl.DataFrame":
+def _predictions(
+    model: "Model", table: Path, copied: list[str], at: list[float], strict: bool
+) -> "pl.DataFrame":
     import polars as pl
 
     from fedsparse.modelling.scoring import read_rows
@@ -118,7 +130,7 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
             **{name: rows.frame.get_column(name) for name in copied},
         }
     )
-    found = model.predictions(rows.features)
+    found = model.predictions(rows.features, at)
     if any(column.fill is not None for column in model.columns):
         found = found.with_columns(pl.Series("filled", rows.filled))
     return pl.concat([whose, found], how="horizontal")

@@ -77,7 +77,6 @@ class LocalEngine(Engine):
         self.is_sparse = data.is_sparse
         self.has_holes = _has_holes(data)
         self.classes  # noqa: B018 - refuses targets that do not suit the loss
-        self.lens.loss.check_together(data)
 
     @property
     def classes(self) -> AnyArray | None:

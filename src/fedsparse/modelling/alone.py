@@ -114,7 +114,7 @@ class JudgeAlone(Request):
         """Sums over the rows that are judged on."""
         targets = loss.encode(unseen).values
         if loss.outcome == "numbers":
-            scores, targets = scores + (offset - self.centre), targets - self.centre
+            scores, targets = loss.expected(scores) + (offset - self.centre), targets - self.centre
         return judged(targets, scores, is_numbers=loss.outcome == "numbers")
 
     def _fitting(self, engine: Engine) -> Conversation[Fitted]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.errors import DataError
+from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.after_choosing import split_estimates
 from fedsparse.modelling.choosing import (
     MOST_BETWEEN,
@@ -34,6 +34,7 @@ from fedsparse.modelling.refitting import Refitted, refitting
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import choose_again, sites_left_out, stability_of
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.modelling.survival_by_risk import SurvivalTold, survival_by_risk
 from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
 from fedsparse.tables.cells import Task
@@ -80,6 +81,8 @@ class Analysis:
         Messages to every site and back, all of it in lockstep.
     notes
         What a reader should know, in sentences.
+    survival
+        Of survival by risk and time, None of other outcomes.
     """
 
     fitted: Fitted
@@ -92,6 +95,7 @@ class Analysis:
     sure: FoundSure | None
     exchanges: int
     notes: tuple[str, ...]
+    survival: SurvivalTold | None = None
 
 
 def analysing(
@@ -130,6 +134,11 @@ def analysing(
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
+    if labels is None and asked.threshold is not None:
+        raise OptionError(
+            "--threshold is for classes, and the target has numbers; leave it out, or add --task "
+            "classification"
+        )
     task = _TASKS.get(engine.lens.loss.outcome, "auto")
     options = FitOptions.of(asked, None if labels is None else len(labels), keep, task)
     work = _Work(engine, asked, options, names, labels, on_progress)
@@ -174,13 +183,26 @@ class _Work:
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
+        survival = None
+        if prepared.loss.outcome == "survival":
+            survival = yield from survival_by_risk(prepared, fitted)
         notes = (
             *plan.notes,
             *_notes_on_labels(prepared, self._labels),
             *_notes_on_no_features(sparsity, plan.pairs),
         )
         return Analysis(
-            fitted, options, sparsity, selection, evaluation, stability, at_sites, sure, 0, notes
+            fitted,
+            options,
+            sparsity,
+            selection,
+            evaluation,
+            stability,
+            at_sites,
+            sure,
+            0,
+            notes,
+            survival,
         )
 
     def _judged_at_sites(
@@ -286,6 +308,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
         )

@@ -16,7 +16,7 @@ from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.features_by_site import features_by_site
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
-from fedsparse.modelling.model import Feature, HeldOut, Model
+from fedsparse.modelling.model import Baseline, Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
 from fedsparse.tables import Encoding, NumberedEncoding, SiteDescription
@@ -39,6 +39,7 @@ def build_model(
     files: Sequence[str] = (),
     sure: FoundSure | None = None,
     ratio: str | None = None,
+    baseline: Baseline | None = None,
     held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
@@ -55,6 +56,8 @@ def build_model(
         Digests of what it was learnt from.
     sure, ratio
         How sure coefficients are, if that was worked out, and what e to their power is called.
+    baseline
+        Of survival, if it is known.
     held_out
         How good such models are.
 
@@ -79,6 +82,8 @@ def build_model(
         target=encoding.target,
         event=encoding.event,
         exposure=encoding.exposure,
+        baseline=baseline,
+        link="log" if _task(encoding) == "regression" and fitted.link == "log" else "identity",
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(
@@ -185,13 +190,14 @@ def summarize(
         files=provenance.files,
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        baseline=None if found.survival is None else found.survival.baseline,
         held_out=_held_out(found.evaluation),
     )
     result = found.fitted.result
     diverged = (DIVERGED,) if result.diverged else ()
     early = sentence_on_early_end(result, specification.rounds, has_end=found.options.splices)
     return FitSummary(
-        title=specification.title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.predicted}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=provenance.source,
@@ -208,6 +214,7 @@ def summarize(
             model.features, provenance.descriptions, provenance.counts
         ),
         at_sites=found.at_sites,
+        risk_groups=() if found.survival is None else found.survival.groups,
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,

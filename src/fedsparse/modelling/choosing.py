@@ -28,6 +28,9 @@ from fedsparse.requests import Evaluate
 _GAMMA = 1.0
 """γ of EBIC: how much the number of possible supports counts; 0 is BIC, 1 the strictest."""
 
+_ROUNDING = 1e-24
+"""Share of the largest loss that rounding may leave of none."""
+
 _STEPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
 
 _MOST_IN_PATH = 30
@@ -400,13 +403,16 @@ def _chosen(points: Sequence[SelectionPoint]) -> int:
 
 
 def _ebic(trial: _Trial, sparsity: int) -> float:
-    loss, mass = max(trial.losses[sparsity], 1e-300), trial.prepared.mass
-    has_classes = trial.prepared.labels is not None
-    deviance = 2.0 * mass * loss if has_classes else mass * np.log(loss)
+    least = max(_ROUNDING * max(trial.losses.values()), 1e-300)
+    loss, mass = max(trial.losses[sparsity], least), trial.prepared.mass
+    is_quadratic = trial.prepared.loss.is_quadratic
+    deviance = mass * np.log(loss) if is_quadratic else 2.0 * mass * loss
     coefficients = trial.models[sparsity].coefficients
     nonzeros, possible = int(np.count_nonzero(coefficients)), coefficients.size
     supports = _log_binomial(possible, nonzeros)
-    return float(deviance + nonzeros * np.log(mass) + 2.0 * _GAMMA * supports)
+    return float(
+        deviance + nonzeros * np.log(trial.prepared.observations) + 2.0 * _GAMMA * supports
+    )
 
 
 def _log_binomial(of: int, chosen: int) -> float:

@@ -4,6 +4,7 @@ The intercept is a column of equal numbers that is always kept; the model of τ 
 non-zero more. Standardization needs two exchanges: sums of columns, then of squares about the mean.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypedDict
@@ -21,7 +22,7 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.problem.losses import LOSSES, Logistic, Loss, Softmax, SquaredError
+from fedsparse.problem.losses import Cox, Link, Logistic, Loss, Poisson, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
 from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
 from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Request
@@ -107,6 +108,7 @@ class FitOptions:
         classes: int | None,
         keep: Sequence[int],
         task: Task = "auto",
+        loss: Loss | None = None,
     ) -> "FitOptions":
         """How a specification has models fitted, once it is known what the sites have.
 
@@ -120,6 +122,8 @@ class FitOptions:
             Features that are always kept.
         task
             What is learnt where there are no classes; see `loss_for`.
+        loss
+            Another loss than that of the task; its ℓ2 weight is that of the specification.
 
         Examples
         --------
@@ -128,14 +132,18 @@ class FitOptions:
         """
         l2 = specification.l2
         # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
-        loss = loss_for(classes, 1.0, "auto" if l2 is None else l2, task=task)
+        own = loss_for(classes, 1.0, "auto" if l2 is None else l2, task=task)
+        if loss is None:
+            loss = specification.own_loss()
+            _check_suits(loss, own)
+        if loss is not None:
+            own = replace(loss, l2=loss.precision if l2 is None else l2)
         return cls(
-            loss,
+            own,
             algorithm=specification.algorithm(),
             keep=tuple(keep),
             standardize=specification.standardize,
-            # An intercept changes no order of events.
-            intercept=specification.intercept and loss.outcome != "survival",
+            intercept=specification.intercept and own.has_intercept,
             rounds=specification.rounds,
             seed=specification.seed,
             message_bytes=FedSplice.message_bytes,
@@ -179,9 +187,9 @@ class FitOptions:
     def fewest(self) -> int:
         """Features that a model has at least: those to keep, one if it has no intercept either.
 
-        Of survival a model of nothing has no intercept to learn.
+        Where a loss has no intercept, a model of nothing has none to learn.
         """
-        is_possible = self.intercept or self.loss.outcome == "survival"
+        is_possible = self.intercept or not self.loss.has_intercept
         return max(len(set(self.keep)), 0 if is_possible else 1)
 
     def how_to_part(self, folds: int) -> "Parting":
@@ -192,6 +200,18 @@ class FitOptions:
     def splices(self) -> bool:
         """Whether models are found by `FedSplice`, which can start from a smaller one."""
         return self.algorithm is None or isinstance(self.algorithm, FedSplice)
+
+
+def _check_suits(loss: Loss | None, usual: Loss) -> None:
+    if loss is not None and loss.outcome != usual.outcome:
+        raise OptionError(
+            f"the {loss.name} loss is for {loss.outcome}, and the target is {usual.outcome}; give "
+            "another --task, or leave --loss out"
+        )
+
+
+_OF_TASKS: dict[Task, type[Loss]] = {"counts": Poisson, "survival": Cox}
+"""What is minimized where there are no classes, if it is not the squared error."""
 
 
 def loss_of(encoding: Encoding | NumberedEncoding) -> Loss:
@@ -234,19 +254,14 @@ def loss_for(
     >>> loss_for(2, 100.0), loss_for(None, 100.0, l2=0.5)
     (Logistic(l2=0.08), SquaredError(l2=0.5))
     """
-    precision = 0.01 if classes is None and task not in ("counts", "survival") else 8.0
     if isinstance(l2, str) and l2 != "auto":
         raise OptionError(f'l2 must be a number ≥ 0 or "auto", not {l2!r}')
     if not isinstance(l2, str):
         check_not_negative("l2", l2)
-    weight = precision / rows if isinstance(l2, str) else float(l2)
-    if task == "counts":
-        return LOSSES["poisson"](l2=weight)
-    if task == "survival":
-        return LOSSES["cox"](l2=weight)
-    if classes is None:
-        return SquaredError(l2=weight)
-    return Logistic(l2=weight) if classes == 2 else Softmax(l2=weight)
+    kind = _OF_TASKS.get(task, SquaredError)
+    if classes is not None:
+        kind = Logistic if classes == 2 else Softmax
+    return kind(l2=kind.precision / rows if isinstance(l2, str) else float(l2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +281,8 @@ class Prepared:
         learnt.
     counted
         Sum of all counts; None where none are learnt.
+    mean_target
+        Of the rows by their weights; 0 where it says nothing.
     """
 
     engine: Engine
@@ -274,6 +291,7 @@ class Prepared:
     stored: int
     labels: tuple[int, ...] | None
     counted: float | None = None
+    mean_target: float = 0.0
 
     @property
     def scaling(self) -> Scaling:
@@ -286,6 +304,17 @@ class Prepared:
     def loss(self) -> Loss:
         """What is minimized."""
         return self.engine.lens.loss
+
+    @property
+    def observations(self) -> float:
+        """How many observations a criterion should count.
+
+        Of survival the events (Volinsky & Raftery, Biometrics 2000), of counts the rows, whatever
+        unit their exposure has; else what the rows weigh.
+        """
+        if self.loss.outcome == "survival" and self.labels is not None:
+            return float(max(self.labels[1], 1))
+        return float(self.rows) if self.loss.outcome == "counts" else self.mass
 
     @property
     def is_learnable(self) -> bool:
@@ -319,17 +348,20 @@ class Fitted:
         The run that found it, on standardized features.
     scaling
         How they were standardized.
+    link
+        How scores stand for what is predicted.
     """
 
     coefficients: FloatArray
     intercept: FloatArray
     result: Result
     scaling: Scaling
+    link: Link = "identity"
 
     @classmethod
-    def of(cls, result: Result, scaling: Scaling) -> "Fitted":
+    def of(cls, result: Result, scaling: Scaling, link: Link = "identity") -> "Fitted":
         """The model that a run on scaled features found."""
-        return cls(*scaling.on_original_scale(result.coef), result, scaling)
+        return cls(*scaling.on_original_scale(result.coef), result, scaling, link)
 
 
 NO_ROWS = "no site has a row to learn from; give more rows, or lower the sites' smallest_samples"
@@ -362,7 +394,7 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
     outcome = options.loss.outcome
     classes = 0 if engine.classes is None else engine.classes.size
     request = ColumnSums(
-        with_target=outcome in ("numbers", "counts"),
+        with_target=_has_mean(options.loss),
         classes=2 if outcome == "survival" else classes,
         with_holes=engine.has_holes,
     )
@@ -378,14 +410,20 @@ def prepare(engine: Engine, options: FitOptions) -> Conversation[Prepared]:
         if squares.count == 0:
             raise DataError("no site tells how its columns vary; see to the sites and begin anew")
         deviations = np.sqrt(squares.mean("squares"))  # by the rows that told them
-    offset = sums.average("target") if outcome == "numbers" else 0.0
+    mean_target = sums.average("target") if _has_mean(options.loss) else 0.0
+    offset = mean_target if options.loss.link == "identity" else 0.0
     scaling = _scaling(engine, options, means, deviations, offset)
     lens = replace(engine.lens, loss=options.loss_on(mass), scaling=scaling)
     has_labels = request.classes > 0
     labels = tuple(np.rint(sums.total("labels")).astype(int).tolist()) if has_labels else None
     counted = float(sums.total("target")) if outcome == "counts" else None
     rows, stored = (round(float(sums.total(name))) for name in ("rows", "stored"))
-    return Prepared(engine.through(lens), rows, mass, stored, labels, counted)
+    return Prepared(engine.through(lens), rows, mass, stored, labels, counted, mean_target)
+
+
+def _has_mean(loss: Loss) -> bool:
+    """Whether the mean of the targets says where the intercept is about."""
+    return loss.outcome in ("numbers", "counts")
 
 
 def _scaling(
@@ -400,7 +438,7 @@ def _scaling(
         # What rounding makes of a constant column is no variation.
         varies = deviations > 1e-12 * np.abs(means)
         scale = np.where(varies, deviations, np.inf)
-        may_shift = options.intercept or options.loss.outcome == "survival"
+        may_shift = options.intercept or not options.loss.has_intercept
         if may_shift and not engine.is_sparse:
             mean = means
     value = (_LARGE if options.splices else _MODERATE) if options.intercept else 0.0
@@ -471,8 +509,9 @@ def fit_model(
     if isinstance(algorithm, FedSplice) and algorithm.candidates is None:
         rows = prepared.rows / len(prepared.engine.names)
         algorithm = replace(algorithm, candidates=candidates_for(sparsity, rows, options))
-    if start is not None and isinstance(algorithm, FedSplice):
-        algorithm = replace(algorithm, start_at=start.result.coef)
+    if isinstance(algorithm, FedSplice):
+        begin = _intercept_alone(prepared) if start is None else start.result.coef
+        algorithm = replace(algorithm, start_at=begin)
     result = yield from running(
         prepared.engine,
         algorithm,
@@ -481,7 +520,20 @@ def fit_model(
         evaluate_every=evaluate_every,
         on_round=on_round,
     )
-    return Fitted.of(result, prepared.scaling)
+    return Fitted.of(result, prepared.scaling, prepared.loss.link)
+
+
+def _intercept_alone(prepared: Prepared) -> FloatArray | None:
+    """The model of the mean target, where x = 0 is far from it; None where it is not.
+
+    Rates grow with e to the power of a score: the quadratic model at x = 0 leads far beyond them.
+    """
+    value = prepared.scaling.intercept
+    if prepared.loss.link != "log" or value == 0.0 or not prepared.mean_target > 0.0:
+        return None
+    begin = np.zeros(prepared.engine.shape)
+    begin[-1] = math.log(prepared.mean_target) / value
+    return begin
 
 
 def fit(engine: Engine, sparsity: int, options: FitOptions) -> Conversation[Fitted]:

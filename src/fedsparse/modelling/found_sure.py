@@ -33,6 +33,25 @@ class FoundSure:
         splits = 0 if self.splits is None else len(self.splits.tests)
         return HowSure(level=LEVEL, ratio=ratio, splits=splits, exchanges=self.exchanges)
 
+    def refitted_vectors(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """Coefficients without shrinkage of all features, and the ends of their intervals.
+
+        0 for a feature that was not chosen, NaN for one that cannot be estimated.
+        """
+        values, ends = np.zeros(width), np.zeros((width, 2))
+        if self.refitted.support.size:
+            values[self.refitted.support], ends[self.refitted.support] = np.nan, np.nan
+        if (plain := self.refitted.plain) is not None:
+            values[plain.support] = np.where(np.isfinite(plain.errors), plain.values, np.nan)
+            ends[plain.support] = plain.intervals(LEVEL)
+        return values, ends
+
+    def split_vectors(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """The same by the halves; without bounds where too few of them estimate a feature."""
+        assert self.splits is not None
+        ends = np.array([self.splits.interval(place, LEVEL) for place in range(width)])
+        return self.splits.centres, ends
+
     def certainty(self, place: int, scale: float, *, has_ratio: bool) -> Certainty:
         """Of the feature at a place.
 

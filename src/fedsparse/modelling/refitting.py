@@ -75,6 +75,8 @@ class Refitted:
 
     Attributes
     ----------
+    support
+        Places of the features.
     shrunk
         Where the ℓ2 term has drawn them; the information of the term is part of the errors.
     plain
@@ -82,6 +84,7 @@ class Refitted:
         classes or say the same, or because sites keep back what they would tell there.
     """
 
+    support: Int64Array
     shrunk: Estimates | None
     plain: Estimates | None
 
@@ -132,11 +135,11 @@ def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Con
             continue
         step, gain = point.step()
         if prepared.loss.is_quadratic or gain * prepared.mass <= _CLOSE:
-            return Refitted(shrunk, point.moved(step, gain).estimates(0.0))
+            return Refitted(support, shrunk, point.moved(step, gain).estimates(0.0))
         if not np.isfinite(gain):
             break
         before, x = point, point.moved(step, gain).x
-    return Refitted(shrunk, None)
+    return Refitted(support, shrunk, None)
 
 
 @dataclass(frozen=True, eq=False)

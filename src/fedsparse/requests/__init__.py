@@ -14,8 +14,10 @@ from fedsparse.requests.judged import Judge, NoBetterThanNull
 from fedsparse.requests.judged_outcomes import JudgeCounts, JudgeSurvival
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.requests.score_counts import ScoreCounts
 from fedsparse.requests.shifted_lasso import ShiftedLasso
 from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
+from fedsparse.requests.survival_curves import SurvivalCounts, SurvivalMoments
 
 __all__ = [
     "Answers",
@@ -32,11 +34,14 @@ __all__ = [
     "LocalSteps",
     "NoBetterThanNull",
     "Request",
+    "ScoreCounts",
     "Shapes",
     "SharedCurvature",
     "ShiftedLasso",
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "Weights",
 ]

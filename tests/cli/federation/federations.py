@@ -145,7 +145,8 @@ class Federation:
             )
 
     def _options_of_site(self, name, table, *more, keys=None, port=None, target=TARGET):
-        chosen = [] if table.suffix == ".libsvm" else ["--target", target]
+        is_named = target is not None and table.suffix != ".libsvm"
+        chosen = ["--target", target] if is_named else []
         access = ["--insecure", "--name", name, "--ledger", self.root / f"{name}-ledger"]
         if not self.insecure:
             access = ["--keys", keys or self.folder.package_of(name)]

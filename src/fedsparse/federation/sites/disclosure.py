@@ -14,6 +14,10 @@ two such x, a step apart, differ by one row.
 The rule bounds each answer by itself. What very many answers tell together is for budgets and
 secure sums to bound.
 
+Of survival an event has a loss, and every row that was at risk at an event has a curvature; rows
+without are left out of the averages. Counts may be predicted exactly, and their losses are then 0:
+there a row weighs by loss and curvature together.
+
 For the squared loss there is no such rule. f is a quadratic of x whose coefficients are sums over
 all rows; every answer follows from answers at harmless x, whatever the rule would keep back.
 
@@ -41,8 +45,11 @@ from fedsparse.requests import (
     LocalSteps,
     NoBetterThanNull,
     Request,
+    ScoreCounts,
     ShiftedLasso,
     Slopes,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 
 _SEED_BITS = 62
@@ -70,7 +77,7 @@ def weight_of_others(weights: FloatArray, against: FloatArray, fewest: int) -> f
     >>> weight_of_others(weights, weights, 3), weight_of_others(weights, 2.0 * weights, 9)
     (0.3333333333333333, 0.16666666666666666)
     """
-    average = float(against.mean())
+    average = float(against.mean()) if against.size else 0.0
     if average == 0.0 or not np.isfinite(average):
         return 1.0
     others = max(weights.size - fewest + 1, 1)
@@ -106,8 +113,15 @@ def is_dominated(
     return fewest > 1 and any(
         weight_of_others(own[:, 0], own[:, 1], fewest) < smallest
         for told in weights_told(request, clients, client)
-        for own in told
+        for own in _with_part(told, clients, client)
     )
+
+
+def _with_part(told: FloatArray, clients: Clients, client: int) -> Iterator[FloatArray]:
+    """Losses and curvatures of the rows that have any; what is of scores alone is of all rows."""
+    parts = clients.loss.rows_with_part(clients.targets_of(client))
+    for place, own in enumerate(told):
+        yield own if parts is None or len(told) == 1 else own[parts[min(place, 1)]]
 
 
 def weights_told(request: Request, clients: Clients, client: int) -> Iterator[FloatArray]:
@@ -126,13 +140,20 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
             | Judge(x)
             | JudgeCounts(x)
             | JudgeSurvival(x)
+            | SurvivalMoments(x)
+            | SurvivalCounts(x)
             | NoBetterThanNull(x)
+            | ScoreCounts(x)
             | Gradient(x)
             | ShiftedLasso(x)
             | Slopes(x)
             | Curvature(x)
         ):
             yield _weights_at(clients, client, x)
+    if isinstance(request, SurvivalMoments | SurvivalCounts):
+        scores = clients.scores(request.x, client)
+        own = scores**2 if isinstance(request, SurvivalMoments) else np.exp(scores - scores.max())
+        yield np.stack([own, own], axis=-1)[None]
 
 
 def _told_by_steps(request: LocalSteps, clients: Clients, client: int) -> Iterator[FloatArray]:
@@ -170,8 +191,11 @@ def _weights_at(
         scores, targets = np.asarray(own @ x).reshape(rows.size, -1), targets[rows]
     with np.errstate(all="ignore"):  # runs may diverge; who asked looks for that
         found = clients.loss.at_scores(scores if x.ndim > 1 else scores[:, 0], targets)
-    weights = np.column_stack([found.losses, found.curvatures])
-    against = np.column_stack([found.losses, np.abs(found.slopes)])
+    losses = found.losses
+    if clients.loss.has_exact_fit:  # to predict many rows well is no reason to keep anything back
+        losses = losses + found.curvatures
+    weights = np.column_stack([losses, found.curvatures])
+    against = np.column_stack([losses, np.abs(found.slopes)])
     return np.stack([weights.T, against.T], axis=-1)
 
 
@@ -206,6 +230,26 @@ def with_own_batches(request: Request, rows: int, fewest: int) -> Request:
     if request.batch_size > rows - fewest:
         return replace(request, batch_size=None, seed=0, round=0)
     return replace(request, seed=secrets.randbits(_SEED_BITS))
+
+
+def with_own_bins(request: Request, fewest: int) -> Request:
+    """The request with bins of so many rows or more, where it counts rows in bins.
+
+    Parameters
+    ----------
+    request
+        What is asked, openly: under masks nobody sees a site's bins.
+    fewest
+        Fewest rows that an answer may speak of.
+
+    Examples
+    --------
+    >>> with_own_bins(ScoreCounts(np.zeros(1)), 5).fewest
+    5
+    """
+    if isinstance(request, ScoreCounts) and request.fewest < fewest:
+        return replace(request, fewest=fewest)
+    return request
 
 
 def objection_to_scaling(lens: Lens) -> str | None:

@@ -42,11 +42,14 @@ _WAYS_OUT = {
     "Judge": "train with --held-out none",
     "JudgeCounts": "train with --held-out none",
     "JudgeSurvival": "train with --held-out none",
+    "ScoreCounts": "train with --held-out none",
     JudgeAlone.__name__: "train with --held-out none",
     JudgeCountsAlone.__name__: "train with --held-out none",
     JudgeSurvivalAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
     "NoBetterThanNull": "train with --open-sums",
+    "SurvivalCounts": "have the site allow it",
+    "SurvivalMoments": "have the site allow it",
     "SharedCurvature": "train with --method FedIterHT",
     "Slopes": "train with --method FedIterHT",
     "Smoothness": "train with a --step-size",
@@ -61,8 +64,11 @@ _MOST_CUTS = 8
 _MOST_PARTINGS = 2
 """Cuts into parts, one of what the other leaves: choosing τ within training rows takes two."""
 
-_SELDOM_ASKED = ("Gradient", "ShiftedLasso")
-"""By no method that `train` offers by name."""
+_SELDOM_ASKED = (
+    "Gradient", "ShiftedLasso", "JudgeCounts", "JudgeCountsAlone", "JudgeSurvival",
+    "JudgeSurvivalAlone", "SurvivalCounts", "SurvivalMoments",
+)  # fmt: skip
+"""By no method that `train` offers by name, or of counts and survival alone."""
 
 
 class Policy(BaseModel):
@@ -93,8 +99,9 @@ class Policy(BaseModel):
     most_answers_per_month: Count = 100_000
     """Requests answered within 30 days, on whatever table."""
     most_judged: Count = 200
-    """Of these, models judged on one table (`Judge` and its like, `NoBetterThanNull`): each
-    compares every row with a plane of the server's choice. The default analysis takes six."""
+    """Of these, models judged on one table (`Judge` and its like, `ScoreCounts`,
+    `NoBetterThanNull`): each compares every row with planes of the server's choice. The default
+    analysis takes eleven."""
     most_changes_of_sites: Count = MOST_CHANGES
     """How often the sites may change that answer under masks together with this one: a server that
     says that one dropped out, and asks nearly the same without it, learns about that one."""

@@ -48,6 +48,7 @@ from fedsparse.federation.sites.disclosure import (
     is_dominated,
     objection_to_scaling,
     with_own_batches,
+    with_own_bins,
 )
 from fedsparse.federation.sites.ledger import (
     JUDGING,
@@ -79,7 +80,7 @@ from fedsparse.modelling.model import Model
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import FEW_HOLES
-from fedsparse.requests import Fields, LocalSteps, Request
+from fedsparse.requests import Fields, LocalSteps, Request, SurvivalCounts
 from fedsparse.requests.fixed_sums import layout_of
 from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
@@ -449,6 +450,8 @@ class Site:
         if objection is not None:
             return Refused(objection)
         self._check_ratios(engine, requests)
+        fewest = self._policy.smallest_samples
+        requests = [(lens, with_own_bins(request, fewest)) for lens, request in requests]
         found = self._answers(engine, asks, requests, [True] * len(requests))
         answers = tuple(None if own is None else (encode_answer(own[0]), own[1]) for own in found)
         size = sum(len(own[0]) for own in answers if own is not None)
@@ -458,6 +461,8 @@ class Site:
     def _read(self, engine: LocalEngine, lens: Lens, written: bytes) -> Request:
         """A request, with mini-batches of the site's own."""
         request = decode_request(written, engine.through(lens).shape)
+        if isinstance(request, SurvivalCounts):
+            return replace(request, fewest=max(request.fewest, self._policy.smallest_samples))
         if isinstance(request, LocalSteps) and request.batch_size:
             rows = engine.rows_shown(lens)
             return with_own_batches(request, rows, self._policy.smallest_samples)

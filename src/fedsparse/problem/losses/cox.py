@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray
+from fedsparse.arrays import BoolArray, FloatArray
 from fedsparse.errors import DataError, OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses.loss import (
@@ -94,6 +94,14 @@ class Cox(Loss):
         order = latest_first(times)
         scores, rows = np.ascontiguousarray(scores), np.ascontiguousarray(rows)
         return risk_means(times, scores, order, self.ties == "efron", rows)
+
+    def rows_with_part(self, targets: FloatArray) -> tuple[BoolArray, BoolArray]:
+        """Events at which others were at risk, too, and rows that were at risk at such events."""
+        times = np.abs(targets[:, 0])
+        at_risk = times.size - np.searchsorted(np.sort(times), times)
+        is_loss = (targets[:, 0] > 0) & (at_risk > 1)
+        first = times[is_loss].min(initial=np.inf)
+        return is_loss, times >= first
 
     def value_of_guessing(self, targets: FloatArray) -> float:
         """That of scores that are all the same; infinite without an event."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, softmax, xlogy
 
-from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray
 from fedsparse.checks import check_not_negative
 from fedsparse.errors import DataError, OptionError
 from fedsparse.problem import slopes
@@ -48,6 +48,9 @@ class Loss:
     ratio: ClassVar[str | None] = None
     """What e to the power of a coefficient is called; None: nothing."""
 
+    precision: ClassVar[float] = 8.0
+    """Automatic weight of the ℓ2 term, times the number of rows; see `loss_for`."""
+
     code: ClassVar[int] = slopes.NOT_COMPILED
     """Of the compiled form."""
 
@@ -62,6 +65,9 @@ class Loss:
 
     is_by_row: ClassVar[bool] = True
     """Whether f_i is a mean over rows, each by itself."""
+
+    has_exact_fit: ClassVar[bool] = False
+    """Whether a row's loss is 0 at some score, as it is where it is predicted exactly."""
 
     has_intercept: ClassVar[bool] = True
     """Whether adding a number to all scores changes anything."""
@@ -117,11 +123,12 @@ class Loss:
             losses, first, second = slopes.row_derivatives(self.code, rows, targets)
             return AtScores(losses, first.reshape(scores.shape), second.reshape(scores.shape))
         own, weights = targets.T
-        return AtScores(
-            weights * self.values(scores, own),
-            weights * self.slopes(scores, own),
-            weights * self.curvatures(scores, own),
-        )
+        with np.errstate(all="ignore"):  # who asked looks for what is not finite
+            return AtScores(
+                weights * self.values(scores, own),
+                weights * self.slopes(scores, own),
+                weights * self.curvatures(scores, own),
+            )
 
     def drawn(self, scores: FloatArray, targets: FloatArray, rows: FloatArray) -> FloatArray | None:
         """Rows V so that the Hessian of a client's total loss is Zᵀ diag(curvatures) Z − VᵀV.
@@ -191,6 +198,16 @@ class Loss:
         if self.link == "logit":
             return np.asarray(softmax(scores, axis=1) if self.is_by_class else expit(scores))
         return scores
+
+    def rows_with_part(self, targets: FloatArray) -> tuple[BoolArray, BoolArray] | None:
+        """Rows that may have a loss at some scores, and rows whose scores matter; None: all do.
+
+        Parameters
+        ----------
+        targets
+            Target and weight of every row.
+        """
+        return None
 
     def value_of_guessing(self, targets: FloatArray) -> float:
         """Mean loss of the best guess that is the same for all rows; infinite if their targets are.

@@ -41,6 +41,7 @@ class Poisson(Loss):
     measure: ClassVar[str] = "half the deviance"
     link: ClassVar[Link] = "log"
     ratio: ClassVar[str | None] = "rate ratio"
+    has_exact_fit: ClassVar[bool] = True
     code: ClassVar[int] = slopes.POISSON
 
     def encode(self, data: FederatedData) -> EncodedTargets:

@@ -14,8 +14,10 @@ class SquaredError(Loss):
     name: ClassVar[str] = "squared"
     outcome: ClassVar[Outcome] = "numbers"
     measure: ClassVar[str] = "squared error"
+    precision: ClassVar[float] = 0.01
     code: ClassVar[int] = slopes.SQUARED
     is_quadratic: ClassVar[bool] = True
+    has_exact_fit: ClassVar[bool] = True
     dispersion: ClassVar[float] = 2.0
     curvature: ClassVar[float] = 2.0
 

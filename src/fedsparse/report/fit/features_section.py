@@ -1,10 +1,11 @@
 """The section on the chosen features: what they do, and how surely they belong."""
 
 from collections.abc import Sequence
+from math import exp
 
 import polars as pl
 
-from fedsparse.modelling.model import Model
+from fedsparse.modelling.model import RATIOS, Model
 from fedsparse.modelling.summary import Stability
 from fedsparse.report.fit.feature_charts import bars_chart, colour_map
 from fedsparse.report.fit.feature_effects import MOST, Effect, effects_of, unit_of
@@ -65,6 +66,13 @@ def _explanation(model: Model) -> str:
         return (
             f"A bar says by how much the predicted {quoted(model.target)} changes {rises}. "
             f"{compare}"
+        )
+    if model.task in RATIOS:
+        what = "rate" if model.task == "counts" else "hazard"
+        return (
+            f"Bars to the right raise the {what} of {quoted(model.predicted)}, bars to the left "
+            f"lower it. A bar's length is the change of its logarithm {rises}: e to that power is "
+            f"the {RATIOS[model.task]}. {compare}"
         )
     if model.task == "binary":
         low, high = model.classes or ("the first class", "the second class")
@@ -143,6 +151,9 @@ def _table(model: Model, shown: Sequence[Effect]) -> pl.DataFrame:
     if model.task != "multiclass" and unit_of(model) != "unit":
         heading = f"Per {unit_of(model)}"
         columns[heading] = [number(effect.per_deviation[0]) for effect in shown]
+    ratio = RATIOS.get(model.task)
+    if ratio is not None:
+        columns[ratio.capitalize()] = [number(exp(effect.coefficients[0])) for effect in shown]
     if shown[0].frequency is not None:
         columns["Stability"] = [effect.stability_text() for effect in shown]
     if any(effect.without_a_site is not None for effect in shown):
@@ -165,6 +176,12 @@ def _hint(model: Model, effects: Sequence[Effect]) -> str:
 
 
 def _intercepts(model: Model) -> str:
+    if model.task == "survival":
+        return "Hazard ratio: for one unit of the feature, too."
+    if model.task == "counts":
+        rate = f"Rate at features of 0: {number(exp(model.intercepts[0]))}"
+        unit = "" if model.exposure is None else f" per {model.exposure}"
+        return f"{rate}{unit}. Rate ratio: for one unit of the feature, too."
     if model.task != "multiclass":
         return f"Intercept: {number(model.intercepts[0])}."
     pairs = zip(model.classes or (), model.intercepts, strict=False)

@@ -17,6 +17,7 @@ from fedsparse.report.fit.rows_section import rows_sections
 from fedsparse.report.fit.selection_section import selection_sections
 from fedsparse.report.fit.sites_section import sites_sections
 from fedsparse.report.fit.stability_section import stability_sections
+from fedsparse.report.fit.survival_section import survival_sections
 from fedsparse.report.fit.tripod_section import tripod_sections
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import Notes, Paragraph
@@ -52,6 +53,7 @@ def fit_page(summary: FitSummary) -> Page:
         *features_sections(model, summary.stability),
         *certainty_sections(model),
         *evaluation_sections(summary.evaluation),
+        *survival_sections(summary),
         *selection_sections(summary.selection),
         *stability_sections(summary.stability, {feature.name for feature in model.features}),
         *convergence_sections(summary),

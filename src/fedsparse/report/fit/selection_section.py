@@ -160,7 +160,7 @@ def _explanation(selection: Selection) -> str:
 
 def _means(selection: Selection) -> str:
     if selection.method == "cv":
-        return f"cross-validation, that is, by the {selection.measure}"
+        return f"cross-validation, that is, by {selection.measure}"
     return f"{selection.measure}, which weighs how well a model fits against how large it is"
 
 

@@ -48,7 +48,9 @@ def tripod_sections(summary: FitSummary) -> list[Section]:
         "10d, 16 Performance": "see “How good the model is”"
         if summary.evaluation is not None
         else "not measured on rows that the model had not seen",
-        "11 Risk groups": "none were made",
+        "11 Risk groups": "low, middle and high risk, by the model; see their curves"
+        if summary.risk_groups
+        else "none were made",
         "12, 17 Validation in other data": "none on this page; a page of its own can be made for "
         "rows that were collected elsewhere",
         "13a Flow of participants": "see “Where the rows went”",

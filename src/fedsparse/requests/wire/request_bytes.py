@@ -28,11 +28,14 @@ from fedsparse.requests import (
     LocalSteps,
     NoBetterThanNull,
     Request,
+    ScoreCounts,
     SharedCurvature,
     ShiftedLasso,
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.constraint_json import constraint_from_json, constraint_to_json
@@ -50,6 +53,9 @@ REQUESTS: dict[str, type[Request]] = {
         Judge,
         JudgeCounts,
         JudgeSurvival,
+        SurvivalMoments,
+        SurvivalCounts,
+        ScoreCounts,
         NoBetterThanNull,
         Gradient,
         Slopes,
