@@ -178,6 +178,8 @@ class _Work:
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
         )
         selection, fitted, stability, sure = model
+        if selection is not None:
+            selection = _with_names(selection, self._names)
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
@@ -392,6 +394,14 @@ def _work(engine: Engine, prepared: Prepared) -> float:
     """
     stored = prepared.stored if engine.is_sparse else prepared.stored / 4
     return float(stored + len(engine.names) * (engine.width + _PER_SITE))
+
+
+def _with_names(selection: Selection, names: Sequence[str]) -> Selection:
+    """Features of the path by their names instead of their places."""
+    named = [
+        point.model_copy(update={"feature": names[int(point.feature)]}) for point in selection.path
+    ]
+    return selection.model_copy(update={"path": tuple(named)})
 
 
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:

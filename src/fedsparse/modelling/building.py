@@ -13,12 +13,14 @@ from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
+from fedsparse.modelling.features_by_site import features_by_site
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
 from fedsparse.modelling.model import Baseline, Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
-from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables import Encoding, NumberedEncoding, SiteDescription
+from fedsparse.tables.counting import Counts
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.sentences import counted
 from fedsparse.version import __version__
@@ -134,6 +136,8 @@ class Provenance:
         More to tell of how it was learnt, in words.
     notes
         What a reader should know of the tables, in sentences.
+    descriptions, counts
+        What sites told of their tables, or what was counted over all of them.
     """
 
     source: str
@@ -144,6 +148,8 @@ class Provenance:
     files: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    descriptions: tuple[SiteDescription, ...] = ()
+    counts: Counts | None = None
 
 
 def summarize(
@@ -204,6 +210,9 @@ def summarize(
         selection=found.selection,
         evaluation=found.evaluation,
         stability=found.stability,
+        features_by_site=features_by_site(
+            model.features, provenance.descriptions, provenance.counts
+        ),
         at_sites=found.at_sites,
         risk_groups=() if found.survival is None else found.survival.groups,
         exchanges=found.exchanges,

@@ -52,6 +52,15 @@ class SelectionPoint(StoredPart):
     standard_error: float | None = None
 
 
+class PathPoint(StoredPart):
+    """What a feature does in models of τ features, on average over the folds."""
+
+    sparsity: int
+    feature: str
+    effects: tuple[float, ...]
+    """Change of the score per standard deviation; one, or one per class."""
+
+
 class Selection(StoredPart):
     """How τ was chosen."""
 
@@ -67,6 +76,8 @@ class Selection(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     bytes_down: int
     bytes_up: int
+    path: tuple[PathPoint, ...] = ()
+    """Of the features that come first as τ grows; where one is missing, it was not chosen."""
 
 
 WayOfLearning = Literal["federated", "alone", "pooled"]
@@ -252,6 +263,28 @@ class SitesJudged(StoredPart):
     """How many told."""
 
 
+class FeatureAtSite(StoredPart):
+    """What a site has of a feature, as far as it may be told."""
+
+    site: str
+    rows: int | None = None
+    missing: int | None = None
+    mean: float | None = None
+    """Of the values that are there; for a level, the share of rows that have it."""
+
+
+class FeatureFacts(StoredPart):
+    """What the sites have of a feature of the model."""
+
+    feature: str
+    is_share: bool
+    """Whether means are shares of rows: those of a level of a category."""
+    missing: int | None = None
+    """Values that all sites together lack."""
+    at_sites: tuple[FeatureAtSite, ...] = ()
+    """Empty where nobody may know of single sites."""
+
+
 class FitSummary(Stored):
     """All that a report shows of a fit.
 
@@ -278,6 +311,8 @@ class FitSummary(Stored):
     selection: Selection | None = None
     evaluation: Evaluation | None = None
     stability: Stability | None = None
+    features_by_site: tuple[FeatureFacts, ...] = ()
+    """In the order of the model's features."""
     risk_groups: tuple[RiskGroup, ...] = ()
     """Of survival: rows of low, middle and high risk, the model having learnt from them."""
     at_sites: SitesJudged | None = None

@@ -11,8 +11,11 @@ from fedsparse.report.fit.feature_charts import bars_chart, colour_map
 from fedsparse.report.fit.feature_effects import MOST, Effect, effects_of, unit_of
 from fedsparse.report.fit.readable_numbers import counted, number, percent, quoted
 from fedsparse.report.page import Section
-from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol, Table
+from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Symbol, Table
 from fedsparse.report.style import FIRST
+
+_MOST_OF_A_CLASS = 5
+"""Features named in a sentence; the map above has all of them."""
 
 
 def features_sections(model: Model, stability: Stability | None) -> list[Section]:
@@ -42,6 +45,7 @@ def features_sections(model: Model, stability: Stability | None) -> list[Section
         Paragraph(_explanation(model)),
         *_key(shown, stability),
         _chart(model, shown),
+        *_by_class(model, effects),
         Table(_table(model, shown)),
         Paragraph(_hint(model, effects), is_hint=True),
     ]
@@ -100,6 +104,40 @@ def _chart(model: Model, shown: Sequence[Effect]) -> Charts:
     if model.task == "multiclass":
         return Charts([colour_map(shown, model.classes or (), unit_of(model))])
     return Charts([bars_chart(shown, unit_of(model))])
+
+
+def _by_class(model: Model, effects: Sequence[Effect]) -> list[Part]:
+    """Which features speak for and against each class, the strongest first."""
+    if model.task != "multiclass":
+        return []
+    rows = [
+        {
+            "Class": name,
+            "Speak for it": _named(effects, place, +1),
+            "Speak against it": _named(effects, place, -1),
+        }
+        for place, name in enumerate(model.classes or ())
+    ]
+    parts: list[Part] = [
+        Subheading("Which features speak for which class"),
+        Table(pl.DataFrame(rows), is_prose=True),
+    ]
+    if effects[0].frequency is not None:
+        hint = "In brackets: how often the feature is chosen from random halves of the rows."
+        parts.append(Paragraph(hint, is_hint=True))
+    return parts
+
+
+def _named(effects: Sequence[Effect], place: int, sign: int) -> str:
+    """The strongest features of a sign, each with its stability."""
+    own = [effect for effect in effects if sign * effect.per_deviation[place] > 0]
+    own = sorted(own, key=lambda effect: -abs(effect.per_deviation[place]))
+    names = [
+        effect.name if effect.frequency is None else f"{effect.name} ({effect.stability_text()})"
+        for effect in own[:_MOST_OF_A_CLASS]
+    ]
+    more = len(own) - len(names)
+    return ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])]) or "none"
 
 
 def _table(model: Model, shown: Sequence[Effect]) -> pl.DataFrame:
