@@ -7,7 +7,8 @@ coefficients of standardized features, and the relative one of the log-likelihoo
 
 *The same choice or a better one.* Features that FedSplice and abess choose at the same τ, from all
 rows in one place, are both refitted exactly: the log-likelihood of training rows, never lower, and
-the mean C-index of held-out ones over ten draws, not lower by two standard errors of the difference.
+the mean C-index of held-out ones over ten draws, not lower by two standard errors of the
+difference.
 """
 
 import warnings

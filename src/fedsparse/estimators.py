@@ -86,6 +86,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_.size if hasattr(self, "classes_") else None
         options = FitOptions.of(specification, classes, self._kept(), loss=self._loss())
         options = replace(options, algorithm=self.algorithm, message_bytes=None)
+        options.loss.check_together(data)
         engine = LocalEngine(data, options.loss)
         try:
             with divergences() as told:
