@@ -16,6 +16,7 @@ OTHERS = {
     "rounds": "rounds.command",
     "classes": "classes",
     "coverage": "coverage",
+    "outcomes": "outcomes",
     "correlated": "correlated",
     "tails": "tails",
     "pooled_speed": "pooled_speed",

@@ -17,7 +17,7 @@ from fedsparse.modelling.fitting import FitOptions, Fitted, fit_model, loss_for,
 from fedsparse.modelling.judging import evaluate_held_out, given
 from fedsparse.modelling.metrics import Judged
 
-REPEATS = 300
+REPEATS = 2000
 FITTED = 200
 ROWS = (6, 60, 600)
 ENDLESS = 400_000

@@ -30,7 +30,16 @@ from fedsparse.errors import (
     OptionError,
 )
 from fedsparse.problem.federated import FederatedData
-from fedsparse.problem.losses import Cox, Logistic, Poisson, Softmax, SquaredError
+from fedsparse.problem.losses import (
+    Cox,
+    EncodedTargets,
+    Logistic,
+    Loss,
+    Poisson,
+    Softmax,
+    SquaredError,
+    register_loss,
+)
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.sparsity import (
     LowRank,
@@ -75,6 +84,7 @@ __all__ = [
     "DataError",
     "DistributedIHT",
     "DivergenceWarning",
+    "EncodedTargets",
     "Engine",
     "Evaluate",
     "FedAvg",
@@ -94,6 +104,7 @@ __all__ = [
     "LocalEngine",
     "LocalSteps",
     "Logistic",
+    "Loss",
     "LowRank",
     "OptionError",
     "Poisson",
@@ -113,6 +124,7 @@ __all__ = [
     "converse",
     "datasets",
     "hard_threshold",
+    "register_loss",
     "run",
     "run_together",
     "sparsity_path",

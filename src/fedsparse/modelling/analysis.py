@@ -11,7 +11,7 @@ import numpy as np
 
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
-from fedsparse.errors import DataError
+from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.after_choosing import split_estimates
 from fedsparse.modelling.choosing import (
     MOST_BETWEEN,
@@ -130,6 +130,11 @@ def analysing(
     >>> found.sparsity, found.evaluation.scores[0].rows, found.stability.subsamples
     (3, 160, 4)
     """
+    if labels is None and asked.threshold is not None:
+        raise OptionError(
+            "--threshold is for classes, and the target has numbers; leave it out, or add --task "
+            "classification"
+        )
     task = _TASKS.get(engine.lens.loss.outcome, "auto")
     options = FitOptions.of(asked, None if labels is None else len(labels), keep, task)
     work = _Work(engine, asked, options, names, labels, on_progress)
@@ -284,6 +289,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
         )

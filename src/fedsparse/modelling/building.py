@@ -77,6 +77,7 @@ def build_model(
         target=encoding.target,
         event=encoding.event,
         exposure=encoding.exposure,
+        link="log" if _task(encoding) == "regression" and fitted.link == "log" else "identity",
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
         features=tuple(

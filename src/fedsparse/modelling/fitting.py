@@ -22,7 +22,7 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import OnRound, running
 from fedsparse.errors import DataError, OptionError
 from fedsparse.modelling.specification import FitSpecification
-from fedsparse.problem.losses import Cox, Logistic, Loss, Poisson, Softmax, SquaredError
+from fedsparse.problem.losses import Cox, Link, Logistic, Loss, Poisson, Softmax, SquaredError
 from fedsparse.problem.scaling import Scaling
 from fedsparse.problem.sparsity import TopK, TopKPerClass, TopKRows
 from fedsparse.requests import Answers, ColumnSquares, ColumnSums, Request
@@ -133,6 +133,9 @@ class FitOptions:
         l2 = specification.l2
         # The automatic ℓ2 weight is that of one row here, and set anew for the rows at hand.
         own = loss_for(classes, 1.0, "auto" if l2 is None else l2, task=task)
+        if loss is None:
+            loss = specification.own_loss()
+            _check_suits(loss, own)
         if loss is not None:
             own = replace(loss, l2=loss.precision if l2 is None else l2)
         return cls(
@@ -197,6 +200,14 @@ class FitOptions:
     def splices(self) -> bool:
         """Whether models are found by `FedSplice`, which can start from a smaller one."""
         return self.algorithm is None or isinstance(self.algorithm, FedSplice)
+
+
+def _check_suits(loss: Loss | None, usual: Loss) -> None:
+    if loss is not None and loss.outcome != usual.outcome:
+        raise OptionError(
+            f"the {loss.name} loss is for {loss.outcome}, and the target is {usual.outcome}; give "
+            "another --task, or leave --loss out"
+        )
 
 
 _OF_TASKS: dict[Task, type[Loss]] = {"counts": Poisson, "survival": Cox}
@@ -337,17 +348,20 @@ class Fitted:
         The run that found it, on standardized features.
     scaling
         How they were standardized.
+    link
+        How scores stand for what is predicted.
     """
 
     coefficients: FloatArray
     intercept: FloatArray
     result: Result
     scaling: Scaling
+    link: Link = "identity"
 
     @classmethod
-    def of(cls, result: Result, scaling: Scaling) -> "Fitted":
+    def of(cls, result: Result, scaling: Scaling, link: Link = "identity") -> "Fitted":
         """The model that a run on scaled features found."""
-        return cls(*scaling.on_original_scale(result.coef), result, scaling)
+        return cls(*scaling.on_original_scale(result.coef), result, scaling, link)
 
 
 NO_ROWS = "no site has a row to learn from; give more rows, or lower the sites' smallest_samples"
@@ -506,7 +520,7 @@ def fit_model(
         evaluate_every=evaluate_every,
         on_round=on_round,
     )
-    return Fitted.of(result, prepared.scaling)
+    return Fitted.of(result, prepared.scaling, prepared.loss.link)
 
 
 def _intercept_alone(prepared: Prepared) -> FloatArray | None:

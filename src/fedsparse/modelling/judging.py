@@ -1,15 +1,16 @@
 """How good a model is on rows it has not seen, beside each site alone and all rows in one place."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fedsparse.arrays import Int64Array
+from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
 from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
+from fedsparse.modelling.curves import calibration_of_numbers, curves_of
 from fedsparse.modelling.fitting import (
     FitOptions,
     OnModel,
@@ -22,7 +23,7 @@ from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.outcome_metrics import AnyJudged, JudgedCounts, JudgedSurvival
 from fedsparse.modelling.summary import Confusion, Evaluation, Score, WayOfLearning
 from fedsparse.problem.losses import Outcome
-from fedsparse.requests import Answers, Judge, JudgeCounts, JudgeSurvival, Request
+from fedsparse.requests import Answers, Judge, JudgeCounts, JudgeSurvival, Request, ScoreCounts
 
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
 """Gives τ for training rows, so that choosing is part of what is judged."""
@@ -46,6 +47,7 @@ def evaluate_held_out(
     folds: int = 5,
     only_first: bool = False,
     labels: tuple[str, ...] = (),
+    threshold: float = 0.5,
     on_model: OnModel = tell_nobody,
 ) -> Conversation[Evaluation | None]:
     """Metrics on held-out rows, site by site and together; None if no row could be held out.
@@ -66,6 +68,8 @@ def evaluate_held_out(
         Hold out the first part only, for large data.
     labels
         Names of the classes.
+    threshold
+        Probability from which on a row is taken for a class, for sensitivity and specificity.
 
     Examples
     --------
@@ -77,24 +81,37 @@ def evaluate_held_out(
     >>> [(score.method, score.site) for score in found.scores][:3]
     [('federated', None), ('alone', None), ('pooled', None)]
     """
-    judge = _Judge(engine, choose_sparsity, options, folds, on_model)
+    judge = _Judge(engine, choose_sparsity, options, folds, threshold, on_model)
     parts = range(1 if only_first else folds)
     found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
     sums: dict[tuple[WayOfLearning, str | None], Any] = {}
-    for method, site, own in (told for of_fold in found for told in of_fold):
+    for method, site, own in (told for of_fold in found for told in of_fold.judged):
         if own is not None:
             before = sums.get((method, site))
             sums[method, site] = own if before is None else before + own
-    if ("federated", None) not in sums:
+    overall = sums.get(("federated", None))
+    if overall is None:
         return None
+    names = _names(overall, labels)
+    told = [of_fold.counts for of_fold in found if of_fold.counts is not None]
+    counts = np.sum(told, axis=0) if told else None
     share = "a random fifth" if folds == 5 else f"one part in {folds}"
     return Evaluation(
         folds=len(parts),
         held_out=f"{share} of every site's rows" if only_first else "every row once",
         scores=tuple(_scores(sums, engine.names)),
-        confusion=_confusion(sums["federated", None], labels),
+        confusion=_confusion(overall, names),
         rounds=exchanges,
+        curves=() if counts is None else curves_of(overall, counts, threshold, names),
+        calibration=calibration_of_numbers(overall) if options.is_regression else None,
     )
+
+
+def _names(judged: AnyJudged, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Of classes; those without a name are numbered."""
+    if labels or not isinstance(judged, Judged):
+        return labels
+    return tuple(str(code) for code in range(judged.confusion.shape[0]))
 
 
 def given(sparsity: int) -> ChooseSparsity:
@@ -109,6 +126,14 @@ def given(sparsity: int) -> ChooseSparsity:
 
 _Told = list[tuple[WayOfLearning, str | None, AnyJudged | None]]
 """By way of learning and site (None: all sites together), what was told of held-out rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _OfFold:
+    """What was told of a fold, and its rows of the federated model by class and probability."""
+
+    judged: _Told = field(default_factory=list)
+    counts: FloatArray | None = None
 
 
 def _scores(
@@ -133,9 +158,8 @@ def _scores(
 def _confusion(judged: AnyJudged, labels: tuple[str, ...]) -> Confusion | None:
     if not isinstance(judged, Judged) or judged.is_numbers:
         return None
-    counts = judged.confusion
-    names = labels or tuple(str(code) for code in range(counts.shape[0]))
-    return Confusion(classes=names, counts=tuple(map(tuple, counts.tolist())))
+    counts = judged.confusion.tolist()
+    return Confusion(classes=labels, counts=tuple(map(tuple, counts)))
 
 
 @dataclass(frozen=True)
@@ -146,9 +170,10 @@ class _Judge:
     choose_sparsity: ChooseSparsity
     options: FitOptions
     folds: int
+    threshold: float
     on_model: OnModel
 
-    def of_fold(self, part: int) -> Conversation[_Told]:
+    def of_fold(self, part: int) -> Conversation[_OfFold]:
         """What is told of all ways of learning."""
         rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
         training = self.engine.where(rows.but_part(part, **how))
@@ -156,7 +181,7 @@ class _Judge:
         engines = [training, pooled] if self.engine.can_pool else [training]
         prepared, *of_pooled = yield from together(prepare(own, self.options) for own in engines)
         if not prepared.is_learnable:
-            return []
+            return _OfFold()
         sparsity = yield from self.choose_sparsity(training, prepared)
         ways = [
             self._learnt("federated", prepared, part, sparsity),
@@ -164,11 +189,12 @@ class _Judge:
         ]
         ways += [self._learnt("pooled", own, part, sparsity) for own in of_pooled]
         found = yield from together(ways)
-        return [told for own in found for told in own]
+        counts = next((own.counts for own in found if own.counts is not None), None)
+        return _OfFold([told for own in found for told in own.judged], counts)
 
     def _learnt(
         self, method: WayOfLearning, prepared: Prepared, part: int, sparsity: int
-    ) -> Conversation[_Told]:
+    ) -> Conversation[_OfFold]:
         """A model of all training rows, judged on each site's held-out rows and on all."""
         model = yield from fit_model(prepared, sparsity, self.options.nearly)
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
@@ -179,13 +205,18 @@ class _Judge:
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
         if self.engine.can_single_out:
             sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
-        answers = yield tuple(unseen.ask(request, which=which) for _, which in sites)
-        return [
+        asks = [unseen.ask(request, which=which) for _, which in sites]
+        if method == "federated" and self.options.has_classes:
+            asks.append(unseen.ask(ScoreCounts(model.result.coef, self.threshold)))
+        answers = yield tuple(asks)
+        judged: _Told = [
             (method, site, self._judged(own, model.scaling.offset))
-            for (site, _), own in zip(sites, answers, strict=True)
+            for (site, _), own in zip(sites, answers, strict=False)
         ]
+        is_counted = len(asks) > len(sites) and answers[-1].count > 0
+        return _OfFold(judged, answers[-1].total("counts") if is_counted else None)
 
-    def _alone(self, prepared: Prepared, part: int, sparsity: int) -> Conversation[_Told]:
+    def _alone(self, prepared: Prepared, part: int, sparsity: int) -> Conversation[_OfFold]:
         """Each site by itself: it tells its own sums, which are added up for all."""
         options, how = self.options, self.options.how_to_part(self.folds)
         is_auto = options.auto_rows is not None
@@ -207,7 +238,7 @@ class _Judge:
         if not self.engine.can_single_out:
             (all_sites,) = yield (whole.ask(request),)
             self.on_model("each site alone")
-            return [("alone", None, self._judged(all_sites, request.centre))]
+            return _OfFold([("alone", None, self._judged(all_sites, request.centre))])
         answers = yield tuple(
             whole.ask(request, which=np.array([place])) for place in range(len(names))
         )
@@ -215,7 +246,7 @@ class _Judge:
             self.on_model(f"{name} alone")
         judged = [self._judged(own, request.centre) for own in answers]
         each: _Told = [("alone", name, own) for name, own in zip(names, judged, strict=True)]
-        return [*(("alone", None, own) for own in judged), *each]
+        return _OfFold([*(("alone", None, own) for own in judged), *each])
 
     def _judged(self, answers: Answers, centre: float) -> AnyJudged | None:
         if self.options.loss.outcome == "counts":

@@ -1,4 +1,4 @@
-"""Algorithms by name: those of fedsparse, or a class in a user's own file."""
+"""Algorithms and losses by name: those of fedsparse, or a class in a user's own file."""
 
 import hashlib
 import importlib
@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from fedsparse.algorithms import Algorithm, DistributedIHT, FedHT, FedIterHT, FedSplice
 from fedsparse.errors import OptionError
 from fedsparse.files import check_ends
 from fedsparse.modelling.settings import as_option
+from fedsparse.problem.losses import LOSSES, Loss, register_loss
 from fedsparse.problem.sparsity import TopK
+
+_Base = TypeVar("_Base", Algorithm, Loss)
 
 METHODS: dict[str, type[Algorithm]] = {
     kind.__name__: kind for kind in (FedSplice, FedIterHT, FedHT, DistributedIHT)
@@ -91,18 +94,46 @@ def method_class(method: str) -> type[Algorithm]:
     """
     if method in METHODS:
         return METHODS[method]
-    place, _, name = method.rpartition(":")
+    return _class_at("--method", method, Algorithm, "algorithm", METHODS)  # type: ignore[type-abstract]
+
+
+def loss_class(loss: str) -> type[Loss]:
+    """The class that a loss's name stands for; one of one's own is registered.
+
+    Examples
+    --------
+    >>> loss_class("fedsparse:Poisson").name
+    'poisson'
+    >>> loss_class("tweedie")
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: --loss tweedie is unknown; name squared, logistic, softmax,
+    poisson, cox, or a class of your own as module:Class or file.py:Class
+    """
+    if loss in LOSSES:
+        return LOSSES[loss]
+    kind = _class_at("--loss", loss, Loss, "loss", LOSSES)
+    if not isinstance(getattr(kind, "name", None), str):
+        raise OptionError(f"--loss {loss}: the class has no name; give it one")
+    return register_loss(kind)
+
+
+def _class_at(
+    option: str, given: str, base: type[_Base], what: str, known: Mapping[str, object]
+) -> type[_Base]:
+    """The class at a place, derived from another."""
+    place, _, name = given.rpartition(":")
     if not place or not name:
         raise OptionError(
-            f"--method {method} is unknown; name {', '.join(METHODS)}, or a class of your own as "
+            f"{option} {given} is unknown; name {', '.join(known)}, or a class of your own as "
             "module:Class or file.py:Class"
         )
-    found = getattr(_module(place), name, None)
+    found = getattr(_module(option, place), name, None)
     if found is None:
-        raise OptionError(f"--method {method}: {place} has no class {name}; correct its name")
-    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise OptionError(f"{option} {given}: {place} has no class {name}; correct its name")
+    if not (isinstance(found, type) and issubclass(found, base)):
         raise OptionError(
-            f"--method {method}: {name} is no algorithm; derive it from fedsparse.Algorithm"
+            f"{option} {given}: {name} is no {what}; derive it from fedsparse.{base.__name__}"
         )
     return found
 
@@ -171,13 +202,13 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def _module(place: str) -> ModuleType:
+def _module(option: str, place: str) -> ModuleType:
     file = _file(place)
     try:
         return importlib.import_module(place) if file is None else _read(file)
     except (Exception, SystemExit) as error:  # whatever a user's file does when it is run
         raise OptionError(
-            f"--method: {place} cannot be imported: {_told(error)}; mend it or correct its name"
+            f"{option}: {place} cannot be imported: {_told(error)}; mend it or correct its name"
         ) from error
 
 
@@ -185,7 +216,7 @@ def _read(file: Path) -> ModuleType:
     """A file as a module; the same content is the same module, whoever asks."""
     check_ends(file)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    name = f"fedsparse_method_{file.stem}_{digest}"
+    name = f"fedsparse_own_{file.stem}_{digest}"
     if name in sys.modules:
         return sys.modules[name]
     specification = importlib.util.spec_from_file_location(name, file)

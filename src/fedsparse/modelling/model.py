@@ -79,6 +79,8 @@ class Model(Stored):
     """Of survival: the column that says whether something happened at that time."""
     exposure: str | None = None
     """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
+    link: Literal["identity", "log"] = "identity"
+    """Of regression: whether scores are predictions, or their logarithms."""
     classes: tuple[str, ...] | None = None
     """Labels, as text; with two, the coefficients speak for the second."""
     intercepts: tuple[float, ...]
@@ -109,6 +111,15 @@ class Model(Stored):
 
     held_out: HeldOut | None = None
     """None: that was not measured."""
+
+    @property
+    def predicted(self) -> str:
+        """What is predicted, in words, such as ``relapse = yes``."""
+        if self.task == "binary" and self.classes is not None:
+            return f"{self.target} = {self.classes[1]}"
+        if self.task == "survival":
+            return f"{self.event} by {self.target}"
+        return self.target if self.exposure is None else f"{self.target} per {self.exposure}"
 
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
@@ -168,7 +179,8 @@ class Model(Stored):
         if self.task == "survival":
             return pl.DataFrame({"relative hazard": np.exp(scores[:, 0])})
         if self.classes is None:
-            return pl.DataFrame({f"predicted {self.target}": scores[:, 0]})
+            found = np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
+            return pl.DataFrame({f"predicted {self.target}": found})
         if self.task == "binary":
             scores = np.column_stack([np.zeros(scores.shape[0]), scores[:, 0]])
         probabilities = softmax(scores, axis=1)

@@ -178,6 +178,8 @@ def judged_scores(
         return JudgedCounts(**judged_counts(targets, exposures, own))
     if model.task == "survival":
         return JudgedSurvival(**judged_survival(targets, own, as_loss("cox")))
+    if model.task == "regression" and model.link == "log":
+        own = np.exp(own)
     return Judged.of(targets, own, is_numbers=model.classes is None)
 
 
@@ -199,7 +201,9 @@ def null_scores(model: Model, targets: AnyArray, exposures: FloatArray | None = 
         rate = float(np.average(targets, weights=exposures))
         return np.full((targets.size, 1), np.log(max(rate, _NOBODY)))
     if model.classes is None:
-        return np.full((targets.size, 1), targets.mean())
+        mean = float(targets.mean())
+        score = np.log(max(mean, _NOBODY)) if model.link == "log" else mean
+        return np.full((targets.size, 1), score)
     counts = np.bincount(targets, minlength=len(model.classes))
     # A class that nobody has is not predicted, and nobody asks how likely it is.
     shares = np.log(np.maximum(counts, _NOBODY) / targets.size)

@@ -5,9 +5,9 @@ settings in a model file all come from the fields below: an option is declared, 
 checked here and nowhere else.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fedsparse.algorithms import Algorithm
 from fedsparse.errors import OptionError
@@ -15,6 +15,7 @@ from fedsparse.modelling.methods import (
     METHOD_OPTIONS,
     arguments_of,
     located,
+    loss_class,
     make_algorithm,
     titled,
 )
@@ -169,6 +170,15 @@ class FitSpecification(TableSpecification):
         Literal["auto", "all", "fifth", "none"],
         Field(description="Rows to judge the model on: all in turn, a fifth of them, none."),
     ] = "auto"
+    threshold: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Probability from which on a row is taken for a class, for sensitivity and "
+            "specificity; by default 0.5.",
+        ),
+    ] = None
     stability: Annotated[
         int | None,
         Field(
@@ -188,6 +198,13 @@ class FitSpecification(TableSpecification):
     l2: Annotated[
         float | None,
         Field(ge=0, description="Weight of the ℓ2 term; by default set by the number of rows."),
+    ] = None
+    loss: Annotated[
+        str | None,
+        Field(
+            description="What is minimized, if not what the task says: a loss of your own as "
+            "module:Class or file.py:Class, which sites on a network must know, too."
+        ),
     ] = None
     standardize: Annotated[
         bool, Field(description="Scale columns by means and deviations of all sites.")
@@ -234,6 +251,15 @@ class FitSpecification(TableSpecification):
         _METHOD,
     ] = None
 
+    @model_validator(mode="after")
+    def _with_rows_to_judge_on(self) -> Self:
+        if self.threshold is not None and self.held_out == "none":
+            raise ValueError(
+                "--threshold is for rows that are held out, and --held-out none holds out none; "
+                "leave one of them out"
+            )
+        return self
+
     def algorithm(self) -> Algorithm | None:
         """The method with its options, None for the one that suits the loss.
 
@@ -251,11 +277,26 @@ class FitSpecification(TableSpecification):
             given["server_step"] = 1.0
         return make_algorithm(self.method, given)
 
+    def own_loss(self) -> Loss | None:
+        """The loss that is minimized instead of what the task says."""
+        if self.loss is None:
+            return None
+        try:
+            return loss_class(self.loss)()
+        except OptionError:
+            raise
+        except Exception as error:  # a user's class may raise anything
+            raise OptionError(
+                f"--loss {self.loss} cannot be used: {type(error).__name__}: {error}; "
+                "mend the class"
+            ) from error
+
     def anywhere(self) -> "FitSpecification":
         """The same for a process that works in another folder."""
-        if self.method is None:
-            return self
-        return self.model_copy(update={"method": located(self.method)})
+        own = {"method": self.method, "loss": self.loss}
+        return self.model_copy(
+            update={name: located(place) for name, place in own.items() if place is not None}
+        )
 
     def told(
         self, loss: Loss, algorithm: Algorithm | None, *, sparsity: int, rounds: int

@@ -113,6 +113,64 @@ class Confusion(StoredPart):
     counts: tuple[tuple[int, ...], ...]
 
 
+class Calibration(StoredPart):
+    """The line on which what was true lies over what was predicted: best are 0 and 1.
+
+    Of classes both are log-odds. A slope below 1 says that predictions are too extreme.
+    """
+
+    intercept: float
+    intercept_interval: Interval
+    slope: float
+    slope_interval: Interval
+
+
+class CurvePoint(StoredPart):
+    """What comes of taking all rows for the class whose probability is at least so high."""
+
+    threshold: float
+    sensitivity: float
+    specificity: float
+    net_benefit: float
+    """Decision curve: rows taken rightly, less those wrongly at the odds of the threshold; a row.
+
+    Vickers & Elkin, Medical Decision Making 2006."""
+    of_all: float
+    """The same of taking every row."""
+
+
+class ObservedShare(StoredPart):
+    """Rows of about the same predicted probability."""
+
+    predicted: float
+    rows: int
+    observed: float
+    """Share of them that is of the class."""
+    interval: Interval | None
+
+
+class ClassCurves(StoredPart):
+    """How well a class is told from all others; read off counts in coarse bins of probability."""
+
+    label: str
+    rows: int
+    of_class: int
+    auc: float | None
+    auc_interval: Interval | None
+    threshold: float
+    sensitivity: float | None
+    """Of the rows of the class, the share whose probability is at least the threshold."""
+    sensitivity_interval: Interval | None
+    specificity: float | None
+    """Of the others, the share whose probability is lower."""
+    specificity_interval: Interval | None
+    calibration: Calibration | None
+    points: tuple[CurvePoint, ...]
+    """By threshold, from high to low."""
+    shares: tuple[ObservedShare, ...]
+    """Calibration curve."""
+
+
 class Evaluation(StoredPart):
     """Metrics on rows that the models had not seen."""
 
@@ -123,6 +181,10 @@ class Evaluation(StoredPart):
     confusion: Confusion | None = None
     rounds: int = 0
     """Exchanges of messages that it took, the folds sharing them."""
+    curves: tuple[ClassCurves, ...] = ()
+    """Of the federated model: the second of two classes, each of several."""
+    calibration: Calibration | None = None
+    """Of the federated model, where targets are numbers."""
 
     @property
     def overall(self) -> Score | None:

@@ -14,6 +14,7 @@ from fedsparse.requests.judged import Judge, NoBetterThanNull
 from fedsparse.requests.judged_outcomes import JudgeCounts, JudgeSurvival
 from fedsparse.requests.local_steps import LocalSteps
 from fedsparse.requests.request import Fields, Request, Shapes, Weights
+from fedsparse.requests.score_counts import ScoreCounts
 from fedsparse.requests.shifted_lasso import ShiftedLasso
 from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
 
@@ -32,6 +33,7 @@ __all__ = [
     "LocalSteps",
     "NoBetterThanNull",
     "Request",
+    "ScoreCounts",
     "Shapes",
     "SharedCurvature",
     "ShiftedLasso",

@@ -42,16 +42,11 @@ class Judge(Request):
         found = []
         for place in which:
             targets = clients.targets_of(int(place))[:, 0]
-            scores = self._scores(clients, int(place))
+            scores = scores_of(self.x, clients, int(place))
             if clients.loss.outcome == "numbers":
                 scores = clients.loss.expected(scores)
             found.append(judged(targets, scores, is_numbers=clients.classes is None))
         return stacked(found)
-
-    def _scores(self, clients: Clients, client: int) -> FloatArray:
-        if self.x.ndim == 1:
-            return clients.scores(self.x, client)
-        return np.column_stack([clients.scores(column, client) for column in by_class(self.x)])
 
 
 @dataclass(frozen=True)
@@ -92,6 +87,13 @@ class NoBetterThanNull(Request):
         guess, targets_of = clients.loss.value_of_guessing, clients.targets_of
         guessing = np.array([guess(targets_of(int(place))) for place in which])
         return {"no_better": ((guessing > 0) & (losses >= guessing)).astype(np.float64)}
+
+
+def scores_of(x: FloatArray, clients: Clients, client: int) -> FloatArray:
+    """Of each row, and of several classes a column for each."""
+    if x.ndim == 1:
+        return clients.scores(x, client)
+    return np.column_stack([clients.scores(column, client) for column in by_class(x)])
 
 
 FEWEST_FOR_FOURTHS = 5

@@ -30,10 +30,12 @@ from fedsparse.requests import (
     Evaluate,
     Judge,
     LocalSteps,
+    ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
 )
+from fedsparse.requests.score_counts import BINS
 from fedsparse.requests.wire.answer_bytes import decode_answer, encode_answer
 from tests.builders import LOSS_OBJECTS, LOSSES, STORAGES, clients_for, federate, fields_of
 
@@ -54,6 +56,8 @@ def requests_at(x, width, loss):
         Evaluate(x), Evaluate(x, is_penalized=False), Judge(x),
         LocalSteps(x, 3, 0.01, with_objective=True, with_distance=True),
     ]  # fmt: skip
+    if not isinstance(loss, SquaredError):
+        asked += [ScoreCounts(x, 0.3)]
     if not isinstance(loss, Softmax):
         asked += [Slopes(x), Curvature(x, SUPPORT)]
     return asked
@@ -304,6 +308,16 @@ def test_sums_of_errors_that_no_rows_have_are_found(sums, told):
     answer = {"counts": np.array([5.0, 0.0, 0.0, 0.0]), "sums": np.array(sums, float)}
     request = Judge(np.ones(3))
     assert told in objection_to_answer(request, SquaredError(), answer, rows=12.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), [(0.5, "not whole"), (-1.0, "not whole"), (99.0, "are counted of 12")]
+)
+def test_rows_in_bins_that_no_rows_have_are_found(change, told):
+    counts = np.zeros(2 * BINS)
+    counts[7] = change
+    request = ScoreCounts(np.ones(3))
+    assert told in objection_to_answer(request, Logistic(), {"counts": counts}, rows=12.0)
 
 
 def test_a_smoothness_below_that_of_the_penalty_is_found():

@@ -32,6 +32,7 @@ REQUESTS = {
     "evaluate": fs.Evaluate(X),
     "evaluate the loss alone": fs.Evaluate(X, is_penalized=False),
     "judge": fs.Judge(X),
+    "score counts": fs.ScoreCounts(X, 0.3),
     "gradient": fs.Gradient(X),
     "slopes": fs.Slopes(X),
     "curvature": fs.Curvature(X, SUPPORT),

@@ -76,6 +76,13 @@ def site(
             metavar="DIGITS",
         ),
     ] = None,
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A loss that the server may use beside those of fedsparse, as module:Class or "
+            "file.py:Class; may be repeated."
+        ),
+    ] = None,
     patience: Annotated[
         float, typer.Option(min=1.0, help="Seconds without the server before giving up.")
     ] = 86400.0,
@@ -89,7 +96,7 @@ def site(
     """Connect to the server and answer its requests until interrupted.
 
     The table is read here and stays here. Only what the policy allows is answered, by the installed
-    fedsparse: no code of the server is run.
+    fedsparse and the losses named here: no code of the server is run.
     """
     need_flower()
     from fedsparse.compute.workers import available_threads
@@ -102,10 +109,13 @@ def site(
     from fedsparse.federation.sites.questions import AnsweredQuestions
     from fedsparse.federation.sites.site import Site
     from fedsparse.federation.sites.site_tables import check_site_outcome, open_table
+    from fedsparse.modelling.methods import loss_class
 
     if not math.isfinite(patience) or not math.isfinite(poll):
         raise OptionError("--patience and --poll are numbers of seconds; correct them")
     check_site_outcome(target, exposure, time, event)
+    for place in loss or ():
+        loss_class(place)
     access = _access(server, keys, insecure)
     member = None if insecure else member_of(_folder(keys), accept_roster, typer.echo)
     known_as = name or (data.stem if member is None else member.name)

@@ -46,10 +46,12 @@ from fedsparse.requests import (
     LocalSteps,
     NoBetterThanNull,
     Request,
+    ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
 )
+from fedsparse.requests.score_counts import BINS
 from fedsparse.tables.cells import LARGEST
 from fedsparse.threads import one_thread
 
@@ -215,6 +217,8 @@ class _Bounds:
                     return objection_to_judged_survival(*told, rows, self.rounding)
                 case Judge() | JudgeAlone():
                     return self._of_judged(rows, count)
+                case ScoreCounts():
+                    return self._of_counts(count * self.means["counts"], rows)
                 case Evaluate(x, is_penalized):
                     return self._of_objective(x, self.loss.l2 if is_penalized else 0.0)
                 case LocalSteps(x):
@@ -295,6 +299,18 @@ class _Bounds:
         classes = math.isqrt(counts.size)
         by_class = counts.reshape(classes, classes).sum(axis=1)
         return self._of_losses_and_pairs(by_class, sums)
+
+    def _of_counts(self, counts: FloatArray, rows: float | None) -> str | None:
+        """Rows are whole, and every class is told from as many."""
+        is_whole = np.abs(counts - np.rint(counts)) <= self.rounding
+        if not is_whole.all() or bool((counts < -self.rounding).any()):
+            return "rows are counted that are not whole"
+        totals = counts.reshape(-1, 2 * BINS).sum(axis=1)
+        if np.ptp(totals) > self.rounding * totals.size:
+            return "classes are told from different numbers of rows"
+        if rows is not None and totals[0] > rows * (1.0 + self.rounding):
+            return f"{totals[0]:g} rows are counted of {rows:g}"
+        return None
 
     def _of_residuals(self, rows: float, sums: FloatArray) -> str | None:
         """Squares are above 0, and fourth powers as Cauchy and Schwarz allow."""

@@ -45,6 +45,7 @@ from fedsparse.requests import (
     LocalSteps,
     NoBetterThanNull,
     Request,
+    ScoreCounts,
     ShiftedLasso,
     Slopes,
 )
@@ -138,6 +139,7 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
             | JudgeCounts(x)
             | JudgeSurvival(x)
             | NoBetterThanNull(x)
+            | ScoreCounts(x)
             | Gradient(x)
             | ShiftedLasso(x)
             | Slopes(x)
@@ -220,6 +222,26 @@ def with_own_batches(request: Request, rows: int, fewest: int) -> Request:
     if request.batch_size > rows - fewest:
         return replace(request, batch_size=None, seed=0, round=0)
     return replace(request, seed=secrets.randbits(_SEED_BITS))
+
+
+def with_own_bins(request: Request, fewest: int) -> Request:
+    """The request with bins of so many rows or more, where it counts rows in bins.
+
+    Parameters
+    ----------
+    request
+        What is asked, openly: under masks nobody sees a site's bins.
+    fewest
+        Fewest rows that an answer may speak of.
+
+    Examples
+    --------
+    >>> with_own_bins(ScoreCounts(np.zeros(1)), 5).fewest
+    5
+    """
+    if isinstance(request, ScoreCounts) and request.fewest < fewest:
+        return replace(request, fewest=fewest)
+    return request
 
 
 def objection_to_scaling(lens: Lens) -> str | None:

@@ -42,6 +42,7 @@ _WAYS_OUT = {
     "Judge": "train with --held-out none",
     "JudgeCounts": "train with --held-out none",
     "JudgeSurvival": "train with --held-out none",
+    "ScoreCounts": "train with --held-out none",
     JudgeAlone.__name__: "train with --held-out none",
     JudgeCountsAlone.__name__: "train with --held-out none",
     JudgeSurvivalAlone.__name__: "train with --held-out none",
@@ -93,8 +94,9 @@ class Policy(BaseModel):
     most_answers_per_month: Count = 100_000
     """Requests answered within 30 days, on whatever table."""
     most_judged: Count = 200
-    """Of these, models judged on one table (`Judge` and its like, `NoBetterThanNull`): each
-    compares every row with a plane of the server's choice. The default analysis takes six."""
+    """Of these, models judged on one table (`Judge` and its like, `ScoreCounts`,
+    `NoBetterThanNull`): each compares every row with planes of the server's choice. The default
+    analysis takes eleven."""
     most_changes_of_sites: Count = MOST_CHANGES
     """How often the sites may change that answer under masks together with this one: a server that
     says that one dropped out, and asks nearly the same without it, learns about that one."""

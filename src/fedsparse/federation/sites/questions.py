@@ -25,7 +25,7 @@ from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
 from fedsparse.problem.rows import Rows, Without
-from fedsparse.requests import Curvature, LocalSteps, Request, Slopes
+from fedsparse.requests import Curvature, LocalSteps, Request, ScoreCounts, Slopes
 from fedsparse.requests.wire.request_bytes import encode_request
 
 _KEY_BYTES = 12
@@ -118,6 +118,8 @@ def _plain(request: Request) -> Request:
         return replace(request, known=request.support[:0], units=None, bits=8, only_second=False)
     if isinstance(request, Slopes):
         return replace(request, units=None, bits=8, with_diagonal=True)
+    if isinstance(request, ScoreCounts):
+        return replace(request, threshold=0.5, fewest=1)  # the other bins stay what they are
     return request
 
 

@@ -48,6 +48,7 @@ from fedsparse.federation.sites.disclosure import (
     is_dominated,
     objection_to_scaling,
     with_own_batches,
+    with_own_bins,
 )
 from fedsparse.federation.sites.ledger import (
     JUDGING,
@@ -449,6 +450,8 @@ class Site:
         if objection is not None:
             return Refused(objection)
         self._check_ratios(engine, requests)
+        fewest = self._policy.smallest_samples
+        requests = [(lens, with_own_bins(request, fewest)) for lens, request in requests]
         found = self._answers(engine, asks, requests, [True] * len(requests))
         answers = tuple(None if own is None else (encode_answer(own[0]), own[1]) for own in found)
         size = sum(len(own[0]) for own in answers if own is not None)

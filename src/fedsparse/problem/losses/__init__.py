@@ -7,7 +7,7 @@ one is in `fedsparse.problem.slopes`.
 from fedsparse.problem.losses.cox import Cox
 from fedsparse.problem.losses.logistic import Logistic
 from fedsparse.problem.losses.loss import AtScores, EncodedTargets, Link, Loss, Outcome
-from fedsparse.problem.losses.named import LOSSES, as_loss, coefficient_shape
+from fedsparse.problem.losses.named import LOSSES, as_loss, coefficient_shape, register_loss
 from fedsparse.problem.losses.poisson import Poisson
 from fedsparse.problem.losses.softmax import Softmax
 from fedsparse.problem.losses.squared import SquaredError
@@ -26,4 +26,5 @@ __all__ = [
     "SquaredError",
     "as_loss",
     "coefficient_shape",
+    "register_loss",
 ]

@@ -1,5 +1,7 @@
 """The losses by their names."""
 
+from typing import TypeVar
+
 from fedsparse.arrays import AnyArray
 from fedsparse.errors import OptionError
 from fedsparse.problem.losses.cox import Cox
@@ -9,9 +11,37 @@ from fedsparse.problem.losses.poisson import Poisson
 from fedsparse.problem.losses.softmax import Softmax
 from fedsparse.problem.losses.squared import SquaredError
 
+_Kind = TypeVar("_Kind", bound=Loss)
+
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (SquaredError, Logistic, Softmax, Poisson, Cox)
 }
+
+
+_OWN = frozenset(LOSSES)
+
+
+def register_loss(kind: type[_Kind]) -> type[_Kind]:
+    """Know a loss of one's own by its name, so that it can travel; also a decorator.
+
+    Server and sites must both know it: no code travels.
+
+    Examples
+    --------
+    >>> from fedsparse.problem.losses import Logistic
+    >>> class Mine(Logistic):
+    ...     name = "logistic"
+    >>> register_loss(Mine)
+    Traceback (most recent call last):
+        ...
+    fedsparse.errors.OptionError: Mine is called "logistic" as a loss of fedsparse is; rename it
+    """
+    if kind.name in _OWN and LOSSES[kind.name] is not kind:
+        raise OptionError(
+            f'{kind.__name__} is called "{kind.name}" as a loss of fedsparse is; rename it'
+        )
+    LOSSES[kind.name] = kind
+    return kind
 
 
 def as_loss(loss: str | Loss) -> Loss:
