@@ -248,7 +248,7 @@ def _title_of_features(summary: "FitSummary") -> str:
 
     score = None if summary.evaluation is None else summary.evaluation.overall
     model = summary.model
-    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
+    count, outcome, most = len(model.features), model.predicted, model.most_of_a_class
     more = f", at most {most} of each class" if most is not None else ""
     more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
     chosen = f"{count} of {summary.candidates:,} features"
@@ -256,14 +256,6 @@ def _title_of_features(summary: "FitSummary") -> str:
         were = "was" if count == 1 else "were"
         return f"{chosen} {were} chosen for {outcome}: {GUESSING}{more}"
     return f"{chosen} predict {outcome}{more}"
-
-
-def _outcome(model: "Model") -> str:
-    if model.task == "binary" and model.classes is not None:
-        return f"{model.target} = {model.classes[1]}"
-    if model.task == "survival":
-        return f"{model.event} by {model.target}"
-    return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
 
 
 def _largest(model: "Model") -> list["Feature"]:

@@ -143,6 +143,15 @@ class Model(Stored):
     held_out: HeldOut | None = None
     """None: that was not measured."""
 
+    @property
+    def predicted(self) -> str:
+        """What is predicted, in words, such as ``relapse = yes``."""
+        if self.task == "binary" and self.classes is not None:
+            return f"{self.target} = {self.classes[1]}"
+        if self.task == "survival":
+            return f"{self.event} by {self.target}"
+        return self.target if self.exposure is None else f"{self.target} per {self.exposure}"
+
     def features_of(self, frame: "pl.DataFrame", where: str) -> FloatArray:
         """The model's features, in its order, of the rows of a table.
 
