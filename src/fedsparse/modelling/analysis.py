@@ -289,6 +289,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                with_dense=plan.is_dense,
                 threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
@@ -321,7 +322,7 @@ class _Work:
         """About how many models all of it takes."""
         to_choose = self._models_to_choose(prepared)
         sites = len(self._engine.names) if self._engine.can_single_out else 1
-        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
+        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool + plan.is_dense)
         halves = 2 * plan.pairs + len(sites_left_out(self._engine)) if plan.pairs else 0
         return to_choose + 1 + judged + halves
 
@@ -342,11 +343,14 @@ class _Plan:
         Of half-samples.
     notes
         What was left out to save time.
+    is_dense
+        Whether a model of all features is judged, too.
     """
 
     folds: int
     pairs: int
     notes: tuple[str, ...]
+    is_dense: bool
 
 
 def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose: int) -> _Plan:
@@ -365,7 +369,8 @@ def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose
         pairs = 0 if is_large else _PAIRS
         if is_large:
             notes.append("Stability was not worked out, to save time; --stability 25 does it.")
-    return _Plan(folds, pairs, tuple(notes))
+    is_dense = asked.dense == "yes" or (asked.dense == "auto" and engine.can_pool and not is_large)
+    return _Plan(folds, pairs, tuple(notes), is_dense)
 
 
 def _work(engine: Engine, prepared: Prepared) -> float:

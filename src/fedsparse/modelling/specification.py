@@ -170,6 +170,13 @@ class FitSpecification(TableSpecification):
         Literal["auto", "all", "fifth", "none"],
         Field(description="Rows to judge the model on: all in turn, a fifth of them, none."),
     ] = "auto"
+    dense: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether to compare with a ridge on all features; by default if rows lie "
+            "in one place and are few."
+        ),
+    ] = "auto"
     threshold: Annotated[
         float | None,
         Field(

@@ -69,8 +69,9 @@ class Selection(StoredPart):
     bytes_up: int
 
 
-WayOfLearning = Literal["federated", "alone", "pooled"]
-"""All sites together without sharing rows; each site by itself; all rows in one place."""
+WayOfLearning = Literal["federated", "alone", "pooled", "dense"]
+"""All sites together without sharing rows; each site by itself; all rows in one place; all sites
+together with all features."""
 
 
 class Score(StoredPart):
@@ -183,6 +184,8 @@ class Evaluation(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     curves: tuple[ClassCurves, ...] = ()
     """Of the federated model: the second of two classes, each of several."""
+    dense: Score | None = None
+    """Of a ridge on all features, on all sites' held-out rows: what sparsity costs."""
     calibration: Calibration | None = None
     """Of the federated model, where targets are numbers."""
 
