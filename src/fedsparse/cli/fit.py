@@ -163,8 +163,12 @@ def _intercept(model: "Model") -> str | None:
 
 
 def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
-    """How many features were chosen, and why so many."""
+    """How many features were chosen, why so many, and how surely."""
+    from fedsparse.modelling.choosing import sentence_on_other_seeds
+
     say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+    if (told := sentence_on_other_seeds(chosen)) is not None:
+        say(told)
 
 
 def _number_chosen(chosen: "Selection", per_class: bool) -> str:

@@ -67,6 +67,8 @@ class Selection(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     bytes_down: int
     bytes_up: int
+    other_seeds: tuple[int, ...] = ()
+    """τ that would have been taken, had other seeds cut the rows into folds; in order of size."""
 
 
 WayOfLearning = Literal["federated", "alone", "pooled", "dense"]
