@@ -57,11 +57,15 @@ from fedsparse.requests import (
     Evaluate,
     Gradient,
     Judge,
+    JudgeCounts,
+    JudgeSurvival,
     LocalSteps,
     ScoreCounts,
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.research import datasets
 from fedsparse.version import __version__
@@ -101,6 +105,8 @@ __all__ = [
     "Gradient",
     "GrowingBatch",
     "Judge",
+    "JudgeCounts",
+    "JudgeSurvival",
     "Lens",
     "LocalEngine",
     "LocalSteps",
@@ -118,6 +124,8 @@ __all__ = [
     "Softmax",
     "SquaredError",
     "State",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "TopK",
     "TopKGroups",
     "TopKPerClass",

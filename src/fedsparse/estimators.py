@@ -95,15 +95,16 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise OptionError(
                 "intervals=True works with two classes and not with more; leave it out"
             )
+        options.loss.check_together(data)
         engine = LocalEngine(data, options.loss)
         try:
             with divergences() as told:
                 found = converse(engine, exchanges_of(_fitting(engine, specification, options)))
-            (self.selection_, model), self.rounds_ = found
-            chosen = self.selection_
-            self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
-            self._store(model)
-            self._find_out_more(engine, options, model)
+                (self.selection_, model), self.rounds_ = found
+                chosen = self.selection_
+                self.sparsity_ = int(specification.sparsity) if chosen is None else chosen.chosen
+                self._store(model)
+                self._find_out_more(engine, options, model)
         finally:
             engine.close()
         warn_of(told, stacklevel=3)
@@ -113,38 +114,6 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if early is not None:
             warnings.warn(early, ConvergenceWarning, stacklevel=3)
         return model
-
-    def _loss(self) -> Loss | None:
-        """The loss, unless the classes say it."""
-        return None
-
-    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
-        """Features and a label per row, which may be a column of the table by its name."""
-        self.sites_column_ = None
-        if not isinstance(sites, str):
-            return X, sites
-        names = list(getattr(X, "columns", ()))
-        if sites not in names:
-            near = nearest(sites, map(str, names))
-            advice = "give a pandas or polars table with that column, or a label per row"
-            raise OptionError(
-                f"sites={sites!r} names a column that X does not have; "
-                + (advice if near is None else f"did you mean {near!r}?")
-            )
-        self.sites_column_ = sites
-        return self._features_in(X), X[sites].to_numpy()
-
-    def _features_in(self, X: Any) -> Any:
-        """A table without the column that says where rows lie."""
-        column = getattr(self, "sites_column_", None)
-        if column is None or column not in list(getattr(X, "columns", ())):
-            return X
-        # pandas and polars differ in how columns are named here, and agree on what remains.
-        return X[[name for name in X.columns if name != column]]
-
-    def transform(self, X: Any) -> Any:
-        """The columns that the model uses."""
-        return super().transform(self._features_in(X))
 
     def _find_out_more(self, engine: Engine, options: FitOptions, model: Fitted) -> None:
         """Which features are found again, and how sure coefficients are, if that is asked for."""
@@ -178,6 +147,38 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Vectors over features as ``coef_`` has them."""
         is_row = hasattr(self, "classes_")
         return [own[None] if is_row else own for own in vectors]
+
+    def _loss(self) -> Loss | None:
+        """The loss, unless the classes say it."""
+        return None
+
+    def _taken_apart(self, X: Any, sites: ArrayLike | str | None) -> tuple[Any, ArrayLike | None]:
+        """Features and a label per row, which may be a column of the table by its name."""
+        self.sites_column_ = None
+        if not isinstance(sites, str):
+            return X, sites
+        names = list(getattr(X, "columns", ()))
+        if sites not in names:
+            near = nearest(sites, map(str, names))
+            advice = "give a pandas or polars table with that column, or a label per row"
+            raise OptionError(
+                f"sites={sites!r} names a column that X does not have; "
+                + (advice if near is None else f"did you mean {near!r}?")
+            )
+        self.sites_column_ = sites
+        return self._features_in(X), X[sites].to_numpy()
+
+    def _features_in(self, X: Any) -> Any:
+        """A table without the column that says where rows lie."""
+        column = getattr(self, "sites_column_", None)
+        if column is None or column not in list(getattr(X, "columns", ())):
+            return X
+        # pandas and polars differ in how columns are named here, and agree on what remains.
+        return X[[name for name in X.columns if name != column]]
+
+    def transform(self, X: Any) -> Any:
+        """The columns that the model uses."""
+        return super().transform(self._features_in(X))
 
     def _federate(
         self, X: Any, y: AnyArray, sites: ArrayLike | None, sample_weight: ArrayLike | None
@@ -305,14 +306,10 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         Whether to tell how sure coefficients are. With half-samples also in a way that is valid
         after the choice of features.
     random_state
-    <<<<<<< HEAD
-        Fixes folds and mini-batches.
+        Fixes folds, halves and mini-batches.
     loss
         ``"squared"``; ``"poisson"`` for rates of counts; the name of another loss of numbers or
         counts, or one as an object, whose ℓ2 weight is that of ``l2``.
-    =======
-        Fixes folds, halves and mini-batches.
-    >>>>>>> inference
 
     Attributes
     ----------
@@ -347,7 +344,13 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model.support_.tolist(), round(model.intercept_, 2)
     ([4, 11], 7.0)
 
-    <<<<<<< HEAD
+    How sure is that?
+
+    >>> y += np.random.default_rng(1).standard_normal(60)
+    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
+    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
+    (array([2.5, 3. ]), [4, 11])
+
     Counts over a time each: ``y`` is the rate, and rows weigh by their time.
 
     >>> years = np.random.default_rng(1).uniform(0.5, 4.0, 60)
@@ -355,14 +358,6 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
     >>> model = FedSparseRegressor(sparsity=2, loss="poisson")
     >>> model.fit(X, counts / years, sites=hospital, sample_weight=years).support_.tolist()
     [4, 11]
-    =======
-    How sure is that?
-
-    >>> y += np.random.default_rng(1).standard_normal(60)
-    >>> model = FedSparseRegressor(sparsity=2, stability=5, intervals=True).fit(X, y, hospital)
-    >>> model.coef_interval_[4].round(1), np.flatnonzero(model.p_values_ < 0.05).tolist()
-    (array([2.5, 3. ]), [4, 11])
-    >>>>>>> inference
     """
 
     def __init__(
@@ -377,6 +372,8 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         loss: str | Loss = "squared",
     ) -> None:
@@ -390,6 +387,8 @@ class FedSparseRegressor(RegressorMixin, _FedSparse):  # type: ignore[misc]
             sparsities=sparsities,
             folds=folds,
             rounds=rounds,
+            stability=stability,
+            intervals=intervals,
             random_state=random_state,
         )
         self.loss = loss
@@ -454,14 +453,9 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
     sparsity
         τ: how many features, which several classes share; or ``"cv"``, ``"ebic"``.
     algorithm
-    <<<<<<< HEAD
         None for `FedSplice`; or any algorithm, whose own sparsity is replaced. With one that has a
         `TopKPerClass`, τ is how many features each class has.
-    keep, standardize, fit_intercept, sparsities, folds, rounds, random_state
-    =======
-        None for `FedSplice`; or any algorithm, whose own sparsity is replaced.
     keep, standardize, fit_intercept, sparsities, folds, rounds, stability, random_state
-    >>>>>>> inference
         As for `FedSparseRegressor`.
     intervals
         As for `FedSparseRegressor`, for two classes.
@@ -508,6 +502,8 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(
@@ -520,6 +516,8 @@ class FedSparseClassifier(ClassifierMixin, _FedSparse):  # type: ignore[misc]
             sparsities=sparsities,
             folds=folds,
             rounds=rounds,
+            stability=stability,
+            intervals=intervals,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -626,7 +624,7 @@ class FedSparseCox(_FedSparse):
     sparsity
         τ: how many features; or ``"cv"``, by the partial likelihood of held-out rows within sites,
         or ``"ebic"``.
-    algorithm, keep, standardize, sparsities, folds, rounds, random_state
+    algorithm, keep, standardize, sparsities, folds, rounds, stability, intervals, random_state
         As for `FedSparseRegressor`. There is no intercept.
     l2
         λ of the term (λ/2)‖x‖² on standardized coefficients; ``"auto"``: 8 over the number of rows.
@@ -642,8 +640,10 @@ class FedSparseCox(_FedSparse):
     times_, cumulative_baseline_hazard_
         Ends of the spans, and the baseline hazard of all sites together up to there, from their
         sums of events and of time at risk.
-    support_, sparsity_, selection_, n_iter_, rounds_, history_
+    support_, sparsity_, selection_, n_iter_, rounds_, history_, stability_
         As for `FedSparseRegressor`.
+    coef_refitted_, coef_interval_, p_values_, coef_after_choosing_, coef_interval_after_choosing_
+        As for `FedSparseRegressor`; of logarithms of hazard ratios.
 
     Examples
     --------
@@ -670,6 +670,8 @@ class FedSparseCox(_FedSparse):
         sparsities: Sequence[int] | None = None,
         folds: int = 5,
         rounds: int = 100,
+        stability: int = 0,
+        intervals: bool = False,
         random_state: int | np.random.RandomState | None = 0,
         ties: Ties = "efron",
         bins: int = 20,
@@ -682,6 +684,8 @@ class FedSparseCox(_FedSparse):
         self.sparsities = sparsities
         self.folds = folds
         self.rounds = rounds
+        self.stability = stability
+        self.intervals = intervals
         self.random_state = random_state
         self.ties = ties
         self.bins = bins

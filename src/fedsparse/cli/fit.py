@@ -231,11 +231,6 @@ def _print_features(summary: "FitSummary") -> None:
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
             *([shown(exp(feature.coefficients[0]))] if ratio else []),
-            *(
-                [shown(exp(feature.coefficients[0] * feature.scale))]
-                if ratio and has_scales
-                else []
-            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in _largest(model)
@@ -246,7 +241,6 @@ def _print_features(summary: "FitSummary") -> None:
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
         *([ratio] if ratio else []),
-        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
     print_table(_title_of_features(summary), headings, rows)
@@ -258,7 +252,7 @@ def _title_of_features(summary: "FitSummary") -> str:
 
     score = None if summary.evaluation is None else summary.evaluation.overall
     model = summary.model
-    count, outcome, most = len(model.features), _outcome(model), model.most_of_a_class
+    count, outcome, most = len(model.features), model.predicted, model.most_of_a_class
     more = f", at most {most} of each class" if most is not None else ""
     more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
     chosen = f"{count} of {summary.candidates:,} features"
@@ -266,14 +260,6 @@ def _title_of_features(summary: "FitSummary") -> str:
         were = "was" if count == 1 else "were"
         return f"{chosen} {were} chosen for {outcome}: {GUESSING}{more}"
     return f"{chosen} predict {outcome}{more}"
-
-
-def _outcome(model: "Model") -> str:
-    if model.task == "binary" and model.classes is not None:
-        return f"{model.target} = {model.classes[1]}"
-    if model.task == "survival":
-        return f"{model.event} by {model.target}"
-    return model.target if model.exposure is None else f"{model.target} per {model.exposure}"
 
 
 def _largest(model: "Model") -> list["Feature"]:

@@ -34,6 +34,7 @@ from fedsparse.modelling.refitting import Refitted, refitting
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import choose_again, sites_left_out, stability_of
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.modelling.survival_by_risk import SurvivalTold, survival_by_risk
 from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
 from fedsparse.tables.cells import Task
@@ -81,6 +82,8 @@ class Analysis:
         Messages to every site and back, all of it in lockstep.
     notes
         What a reader should know, in sentences.
+    survival
+        Of survival by risk and time, None of other outcomes.
     """
 
     fitted: Fitted
@@ -93,6 +96,7 @@ class Analysis:
     sure: FoundSure | None
     exchanges: int
     notes: tuple[str, ...]
+    survival: SurvivalTold | None = None
 
 
 def analysing(
@@ -175,16 +179,31 @@ class _Work:
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
         )
         selection, fitted, stability, sure = model
+        if selection is not None:
+            selection = _with_names(selection, self._names)
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
+        survival = None
+        if prepared.loss.outcome == "survival":
+            survival = yield from survival_by_risk(prepared, fitted)
         notes = (
             *plan.notes,
             *_notes_on_labels(prepared, self._labels),
             *_notes_on_no_features(sparsity, plan.pairs),
         )
         return Analysis(
-            fitted, options, sparsity, selection, evaluation, stability, at_sites, sure, 0, notes
+            fitted,
+            options,
+            sparsity,
+            selection,
+            evaluation,
+            stability,
+            at_sites,
+            sure,
+            0,
+            notes,
+            survival,
         )
 
     def _judged_at_sites(
@@ -404,6 +423,14 @@ def _work(engine: Engine, prepared: Prepared) -> float:
     """
     stored = prepared.stored if engine.is_sparse else prepared.stored / 4
     return float(stored + len(engine.names) * (engine.width + _PER_SITE))
+
+
+def _with_names(selection: Selection, names: Sequence[str]) -> Selection:
+    """Features of the path by their names instead of their places."""
+    named = [
+        point.model_copy(update={"feature": names[int(point.feature)]}) for point in selection.path
+    ]
+    return selection.model_copy(update={"path": tuple(named)})
 
 
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:

@@ -49,7 +49,8 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
     names = metric_names(shown)
     parts: list[Part] = [Paragraph(_explanation(evaluation))]
     if len(shown) > 1:
-        parts += [_key(shown), Charts([score_chart(shown, name) for name in names])]
+        drawn = [name for name in names if not metric_of(name).is_context]
+        parts += [_key(shown), Charts([score_chart(shown, name) for name in drawn])]
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
     if evaluation.dense is not None:
         parts.append(Paragraph(_what_sparsity_costs(evaluation.dense)))
@@ -109,6 +110,9 @@ def _line(
     cells = {"Site": site, "Rows": f"{max(score.rows for score in found.values()):,}"}
     for name in names:
         metric = metric_of(name)
+        if metric.is_context:  # the same, however a model is learnt
+            cells[metric.label] = metric.text(next(iter(found.values())).metrics.get(name))
+            continue
         for method in methods:
             heading = metric.label if len(methods) == 1 else f"{metric.label}, {method}"
             score = found.get(method)

@@ -170,14 +170,7 @@ def forest_picture(model: Model) -> alt.LayerChart:
         "Upright mark: the model’s own coefficient, with shrinkage.",
     ]
     chart = forest_chart(features_by_size(model)[:MOST], sure, ForestLook.in_picture())
-    return chart.properties(title=alt.Title(_outcome(model), subtitle=subtitle, offset=12))
-
-
-def _outcome(model: Model) -> str:
-    """What a rise of a feature goes with."""
-    if model.task == "binary" and model.classes is not None:
-        return f"{model.target} = {model.classes[1]}"
-    return model.target
+    return chart.properties(title=alt.Title(model.predicted, subtitle=subtitle, offset=12))
 
 
 def features_by_size(model: Model) -> list[Feature]:
@@ -238,11 +231,11 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
     Examples
     --------
-    >>> _log_ticks(0.3, 4.0), _log_ticks(0.01, 2000.0)
-    ([0.5, 1.0, 2.0], [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
+    >>> _log_ticks(0.3, 2.4), _log_ticks(0.01, 2000.0)
+    ([0.3, 0.5, 0.7, 1.0, 1.5, 2.0], [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 2, 5), (1, 3), (1,)):
+    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [
             float(f"{step}e{power}")
             for power in powers

@@ -34,6 +34,8 @@ from fedsparse.requests import (
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.constraint_json import constraint_from_json, constraint_to_json
@@ -52,6 +54,8 @@ REQUESTS: dict[str, type[Request]] = {
         ScoreCounts,
         JudgeCounts,
         JudgeSurvival,
+        SurvivalMoments,
+        SurvivalCounts,
         NoBetterThanNull,
         Gradient,
         Slopes,
