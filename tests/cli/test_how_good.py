@@ -90,3 +90,27 @@ def test_a_threshold_below_0_is_refused(fit):
     code, _, told = fit(patients(), "--threshold=-0.1")
     assert code == 2
     assert "--threshold" in told
+
+
+def test_other_seeds_tell_how_sure_the_number_of_features_is(fit, tmp_path):
+    quick = ("--stability", 0, "--held-out", "none", "--rounds", 20)
+    _, alone, _ = fit(patients(), *quick)
+    code, shown, _ = fit(patients(), *quick, "--other-seeds", 3, "--overwrite")
+    assert code == 0
+    assert "of 3 other seeds would choose" in shown
+    found = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert len(found["selection"]["other_seeds"]) == 3
+    told = [line for line in alone.splitlines() if "chosen by" in line]
+    assert told == [line for line in shown.splitlines() if "chosen by" in line]
+
+
+def test_other_seeds_need_a_number_to_choose(fit):
+    code, _, told = fit(patients(), "--sparsity", 2, "--other-seeds", 3)
+    assert code == 2
+    assert "--other-seeds is for the folds of --sparsity cv" in told
+
+
+def test_intervals_of_one_fold_cannot_be_asked_for(fit):
+    code, _, told = fit(patients(), "--folds", 1)
+    assert code == 2
+    assert "No such option: --folds" in told

@@ -163,8 +163,12 @@ def _intercept(model: "Model") -> str | None:
 
 
 def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
-    """How many features were chosen, and why so many."""
+    """How many features were chosen, why so many, and how surely."""
+    from fedsparse.modelling.choosing import sentence_on_other_seeds
+
     say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+    if (told := sentence_on_other_seeds(chosen)) is not None:
+        say(told)
 
 
 def _number_chosen(chosen: "Selection", per_class: bool) -> str:
@@ -271,7 +275,15 @@ def _print_scores(summary: "FitSummary") -> None:
     evaluation = summary.evaluation
     assert evaluation is not None
     names = list(evaluation.scores[0].metrics)
-    ways = {"federated": "together", "alone": "each alone", "pooled": "pooled"}
+    ways = {
+        "federated": "together",
+        "alone": "each alone",
+        "pooled": "pooled",
+        "dense": "all features",
+    }
+    overall = [score for score in evaluation.scores if score.site is None]
+    dense = [] if evaluation.dense is None else [evaluation.dense]
+    of_sites = [score for score in evaluation.scores if score.site is not None]
     rows = [
         [
             (score.site or "all sites") if score.method == "federated" else "",
@@ -279,7 +291,7 @@ def _print_scores(summary: "FitSummary") -> None:
             str(score.rows),
             *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
         ]
-        for score in evaluation.scores
+        for score in (*overall, *dense, *of_sites)
     ]
     title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)

@@ -56,6 +56,7 @@ _LARGE = 3e8
 """Work above which everything takes more than some seconds; see `_work`."""
 _PER_SITE = 2000
 _PAIRS = 25
+_SEEDS = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +224,11 @@ class _Work:
         self, prepared: Prepared, pairs: int
     ) -> Conversation[tuple[Selection | None, Fitted, Stability | None, FoundSure | None]]:
         """τ, then the model of that τ beside the features found again, and how sure they are."""
-        selection, known = yield from self._chosen(self._engine, prepared)
+        (selection, known), others = yield from _both(
+            self._chosen(self._engine, prepared), self._chosen_by_other_seeds(prepared)
+        )
+        if selection is not None:
+            selection = selection.model_copy(update={"other_seeds": others})
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         with_intervals = sparsity > 0 and self._tells_intervals
         (fitted, refitted), (stability, splits) = yield from _both(
@@ -255,15 +260,33 @@ class _Work:
                     engine, sparsities, self._options, refine=refine, on_model=self._step
                 )
             )
-        chosen = yield from cross_validate(
-            engine,
-            sparsities,
-            self._options,
-            refine=refine,
-            folds=self._asked.folds,
-            on_model=self._step,
+        return (yield from self._cross_validated(engine, prepared, self._options)), None
+
+    def _cross_validated(
+        self, engine: Engine, prepared: Prepared, options: FitOptions
+    ) -> Conversation[Selection]:
+        return (
+            yield from cross_validate(
+                engine,
+                self._sparsities(prepared),
+                options,
+                refine=self._refines,
+                folds=self._asked.folds,
+                on_model=self._step,
+            )
         )
-        return chosen, None
+
+    def _chosen_by_other_seeds(self, prepared: Prepared) -> Conversation[tuple[int, ...]]:
+        """τ by folds of other seeds, in lockstep with the choice itself."""
+        found = yield from together(
+            self._cross_validated(
+                self._engine,
+                prepared,
+                replace(self._options, seed=(self._options.seed + 1 + other) % _SEEDS),
+            )
+            for other in range(self._asked.other_seeds)
+        )
+        return tuple(sorted(own.chosen for own in found))
 
     def _final(
         self, prepared: Prepared, sparsity: int, known: Fitted | None, with_intervals: bool
@@ -308,6 +331,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                with_dense=plan.is_dense,
                 threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
@@ -339,10 +363,11 @@ class _Work:
     def _models_to_fit(self, prepared: Prepared, plan: "_Plan") -> int:
         """About how many models all of it takes."""
         to_choose = self._models_to_choose(prepared)
+        to_know_it = to_choose * self._asked.other_seeds
         sites = len(self._engine.names) if self._engine.can_single_out else 1
-        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
+        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool + plan.is_dense)
         halves = 2 * plan.pairs + len(sites_left_out(self._engine)) if plan.pairs else 0
-        return to_choose + 1 + judged + halves
+        return to_choose + to_know_it + 1 + judged + halves
 
     def _step(self, what: str) -> None:
         self._done += 1
@@ -361,11 +386,14 @@ class _Plan:
         Of half-samples.
     notes
         What was left out to save time.
+    is_dense
+        Whether a model of all features is judged, too.
     """
 
     folds: int
     pairs: int
     notes: tuple[str, ...]
+    is_dense: bool
 
 
 def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose: int) -> _Plan:
@@ -384,7 +412,8 @@ def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose
         pairs = 0 if is_large else _PAIRS
         if is_large:
             notes.append("Stability was not worked out, to save time; --stability 25 does it.")
-    return _Plan(folds, pairs, tuple(notes))
+    is_dense = asked.dense == "yes" or (asked.dense == "auto" and engine.can_pool and not is_large)
+    return _Plan(folds, pairs, tuple(notes), is_dense)
 
 
 def _work(engine: Engine, prepared: Prepared) -> float:

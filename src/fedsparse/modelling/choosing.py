@@ -24,6 +24,7 @@ from fedsparse.modelling.fitting import (
 )
 from fedsparse.modelling.summary import PathPoint, Selection, SelectionPoint
 from fedsparse.requests import Evaluate
+from fedsparse.tables.sentences import counted
 
 _GAMMA = 1.0
 """γ of EBIC: how much the number of possible supports counts; 0 is BIC, 1 the strictest."""
@@ -127,6 +128,35 @@ def cross_validate(
         )
     measure = f"{_of_a_row(options)} per held-out row"
     return _selection("cv", measure, points, trials, exchanges)
+
+
+def sentence_on_other_seeds(selection: Selection) -> str | None:
+    """How often another number would have been chosen, in words; None if nobody asked.
+
+    The fewest neighbouring numbers are told that two thirds of the seeds choose.
+
+    Examples
+    --------
+    >>> chosen = Selection(method="cv", measure="", points=(), best=5, chosen=5, rounds=9,
+    ...                    bytes_down=0, bytes_up=0, other_seeds=(2, 4, 4, 5, 5, 5, 6, 6, 9, 20))
+    >>> sentence_on_other_seeds(chosen)
+    '7 of 10 other seeds would choose 4 to 6 features, all of them 2 to 20.'
+    """
+    others = selection.other_seeds
+    if not others:
+        return None
+    held = -(-2 * len(others) // 3)
+    spans = [(others[end] - others[end - held + 1], end) for end in range(held - 1, len(others))]
+    _, end = min(spans)
+    low, high = others[end - held + 1], others[end]
+    inside = sum(low <= other <= high for other in others)
+    of = f"{inside} of {counted(len(others), 'other seed')} would choose {_features(low, high)}"
+    is_all = inside == len(others)
+    return f"{of}." if is_all else f"{of}, all of them {others[0]} to {others[-1]}."
+
+
+def _features(low: int, high: int) -> str:
+    return counted(low, "feature") if low == high else f"{low} to {counted(high, 'feature')}"
 
 
 def choose_by_ebic(

@@ -76,12 +76,15 @@ class Selection(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     bytes_down: int
     bytes_up: int
+    other_seeds: tuple[int, ...] = ()
+    """τ that would have been taken, had other seeds cut the rows into folds; in order of size."""
     path: tuple[PathPoint, ...] = ()
     """Of the features that come first as τ grows; where one is missing, it was not chosen."""
 
 
-WayOfLearning = Literal["federated", "alone", "pooled"]
-"""All sites together without sharing rows; each site by itself; all rows in one place."""
+WayOfLearning = Literal["federated", "alone", "pooled", "dense"]
+"""All sites together without sharing rows; each site by itself; all rows in one place; all sites
+together with all features."""
 
 
 class Score(StoredPart):
@@ -194,6 +197,8 @@ class Evaluation(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     curves: tuple[ClassCurves, ...] = ()
     """Of the federated model: the second of two classes, each of several."""
+    dense: Score | None = None
+    """Of a ridge on all features, on all sites' held-out rows: what sparsity costs."""
     calibration: Calibration | None = None
     """Of the federated model, where targets are numbers."""
 

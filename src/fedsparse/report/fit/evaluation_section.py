@@ -52,6 +52,8 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
         drawn = [name for name in names if not metric_of(name).is_context]
         parts += [_key(shown), Charts([score_chart(shown, name) for name in drawn])]
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
+    if evaluation.dense is not None:
+        parts.append(Paragraph(_what_sparsity_costs(evaluation.dense)))
     if evaluation.confusion is not None:
         parts += [Subheading("Which classes are confused"), confusion_table(evaluation.confusion)]
     parts += [*curve_parts(evaluation.curves), *calibration_parts(evaluation.calibration)]
@@ -123,6 +125,18 @@ def _line(
             is_own = method == methods[0]
             cells[heading] = metric.with_interval(value, around) if is_own else metric.text(value)
     return cells
+
+
+def _what_sparsity_costs(dense: Score) -> str:
+    known = [
+        f"{metric_of(name).label} {metric_of(name).with_interval(value, dense.intervals.get(name))}"
+        for name, value in dense.metrics.items()
+        if value is not None
+    ]
+    return (
+        "What sparsity costs: a model of all features (ridge), learnt by all sites together and "
+        f"judged on the same rows, has {', '.join(known)}."
+    )
 
 
 def _hint(evaluation: Evaluation, names: Sequence[str]) -> str:

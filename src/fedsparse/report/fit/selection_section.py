@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
+from fedsparse.modelling.choosing import sentence_on_other_seeds
 from fedsparse.modelling.summary import Selection, SelectionPoint
 from fedsparse.report.convergence_charts import scale_for
 from fedsparse.report.fit.chart_axes import close_scale
@@ -154,8 +155,13 @@ def _explanation(selection: Selection) -> str:
     )
     return (
         f"Models with {min(tried):,} to {counted(max(tried), 'feature')} were compared "
-        f"by {_means(selection)} (lower is better). {_choice(selection)} {cost}"
+        f"by {_means(selection)} (lower is better). {_choice(selection)} {_others(selection)}{cost}"
     )
+
+
+def _others(selection: Selection) -> str:
+    told = sentence_on_other_seeds(selection)
+    return "" if told is None else f"Had the rows been cut otherwise: {told} "
 
 
 def _means(selection: Selection) -> str:
