@@ -70,8 +70,8 @@ def _explanation(model: Model) -> str:
     if model.task in RATIOS:
         what = "rate" if model.task == "counts" else "hazard"
         return (
-            f"Bars to the right raise the {what} of {quoted(model.predicted_in_words)}, bars to the left "
-            f"lower it. A bar's length is the change of its logarithm {rises}: e to that power is "
+            f"Bars to the right raise the {what} of {quoted(model.predicted_in_words)}, bars to the "
+            f"left lower it. A bar's length is the change of its logarithm {rises}: e to that power is "
             f"the {RATIOS[model.task]}. {compare}"
         )
     if model.task == "binary":
