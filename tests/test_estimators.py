@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import PoissonRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -356,3 +358,114 @@ class TestIntervals:
         X, y = self.rows()
         with pytest.raises(OptionError, match="two classes and not with more"):
             fs.FedSparseClassifier(2, intervals=True).fit(X, np.digitize(y, [-1, 1]))
+
+
+def survivors(seed=0, rows=240):
+    """Features, whether and when an event was seen, and where."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((rows, 12))
+    until, watched = random.exponential(np.exp(X[:, 4] - X[:, 7])), random.uniform(0.5, 4.0, rows)
+    events, times = until <= watched, np.minimum(until, watched)
+    return X, events, times, np.repeat(["north", "south", "west"], rows // 3)
+
+
+def as_structured(events, times):
+    return np.array(list(zip(events, times, strict=True)), dtype=[("died", "?"), ("months", "f8")])
+
+
+class TestCox:
+    def test_outcomes_may_be_structured_or_two_columns(self):
+        X, events, times, sites = survivors()
+        y = as_structured(events, times)
+        models = [
+            fs.FedSparseCox(2).fit(X, own, sites=sites)
+            for own in (y, y[["months", "died"]], np.column_stack([events, times]))
+        ]
+        assert models[0].support_.tolist() == [4, 7]
+        for other in models[1:]:
+            np.testing.assert_array_equal(other.coef_, models[0].coef_)
+
+    @pytest.mark.parametrize("ties", ["efron", "breslow"])
+    def test_the_gradient_of_all_strata_is_zero_at_the_model(self, ties):
+        X, events, times, sites = survivors()
+        times = np.ceil(4.0 * times)
+        signed = np.where(events, times, -times)
+        model = fs.FedSparseCox(3, l2=0.0, ties=ties).fit(X, as_structured(events, times), sites)
+        data = fs.FederatedData.from_table(X, signed, sites)
+        engine = fs.LocalEngine(data, fs.Cox(ties=ties))
+        (told,) = engine.exchange([engine.ask(fs.Gradient(model.coef_), "samples")])
+        np.testing.assert_allclose(told.mean("gradient")[model.support_], 0.0, atol=1e-4)
+
+    def test_survival_falls_from_one_and_risks_are_in_order(self):
+        X, events, times, sites = survivors()
+        y = as_structured(events, times)
+        model = fs.FedSparseCox("cv", sparsities=[1, 2, 4]).fit(X, y, sites=sites)
+        survival = model.predict_survival_function(X)
+        assert survival.shape == (240, model.times_.size)
+        assert (np.diff(survival, axis=1) <= 0).all()
+        np.testing.assert_array_equal(model.predict_survival_function(X, times=[0.0]), 1.0)
+        riskiest = model.predict(X).argmax()
+        assert (survival[riskiest] == survival.min(axis=0)).all()
+        assert 0.7 < model.score(X, y, sites=sites) < 1.0
+
+    def test_mean_survival_is_about_what_was_seen(self):
+        """Kaplan and Meier's, where nothing was cut short."""
+        X, _, _, sites = survivors(rows=900)
+        random = np.random.default_rng(1)
+        until = random.exponential(np.exp(0.5 * X[:, 4]))
+        model = fs.FedSparseCox(1, bins=40).fit(X, as_structured(np.ones(900, bool), until), sites)
+        seen = [(until > time).mean() for time in (0.3, 1.0, 2.0)]
+        told = model.predict_survival_function(X, times=[0.3, 1.0, 2.0]).mean(axis=0)
+        np.testing.assert_allclose(told, seen, atol=0.04)
+
+    @pytest.mark.parametrize(
+        ("events", "times", "match"),
+        [
+            ([1, 0, 1], [1.0, 0.0, 2.0], "row 1: the time is 0, and a time is above 0"),
+            ([1, 2, 0], [1.0, 1.0, 2.0], r"row 1: the event is 2\.0, and an event is 1"),
+            ([0, 0, 0], [1.0, 1.0, 2.0], "no row has an event"),
+        ],
+    )
+    def test_bad_outcomes_are_told_in_a_sentence(self, events, times, match):
+        with pytest.raises(fs.DataError, match=match):
+            fs.FedSparseCox(1).fit(np.eye(3), np.column_stack([events, times]))
+
+    def test_one_column_is_no_outcome(self):
+        with pytest.raises(fs.DataError, match="structured array of an event and a time"):
+            fs.FedSparseCox(1).fit(np.eye(3), [1.0, 2.0, 3.0])
+
+    def test_it_can_be_cloned(self):
+        model = fs.FedSparseCox(3, ties="breslow", bins=7)
+        assert clone(model).get_params() == model.get_params()
+
+
+class TestPoisson:
+    def counted(self, rows=300):
+        random = np.random.default_rng(0)
+        X, exposure = random.standard_normal((rows, 6)), random.uniform(0.2, 3.0, rows)
+        return X, random.poisson(40.0 * exposure * np.exp(0.6 * X[:, 1] - 0.4 * X[:, 3])), exposure
+
+    def test_it_is_scikit_learns_with_exposure_as_weight(self):
+        X, counts, exposure = self.counted()
+        model = fs.FedSparseRegressor(6, loss="poisson", l2=0.0, rounds=200)
+        model.fit(X, counts / exposure, sites=np.arange(300) % 3, sample_weight=exposure)
+        theirs = PoissonRegressor(alpha=0.0, solver="newton-cholesky", tol=1e-10)
+        theirs.fit(X, counts / exposure, sample_weight=exposure)
+        np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3)
+        assert model.intercept_ == pytest.approx(theirs.intercept_, abs=1e-3)
+        own = model.score(X, counts / exposure, sample_weight=exposure)
+        expected = theirs.score(X, counts / exposure, sample_weight=exposure)
+        assert own == pytest.approx(expected, abs=1e-6)
+
+    def test_the_unit_of_exposure_changes_the_intercept_alone(self):
+        X, counts, exposure = self.counted()
+        years, days = (
+            fs.FedSparseRegressor(2, loss="poisson").fit(X, counts / own, sample_weight=own)
+            for own in (exposure, 365.0 * exposure)
+        )
+        np.testing.assert_allclose(years.coef_, days.coef_, atol=1e-6)
+        assert years.intercept_ - days.intercept_ == pytest.approx(np.log(365.0), abs=1e-6)
+
+    def test_a_loss_of_classes_is_refused(self):
+        with pytest.raises(fs.OptionError, match="'logistic' is no loss of numbers"):
+            fs.FedSparseRegressor(1, loss="logistic").fit(np.eye(3), [0.0, 1.0, 1.0])

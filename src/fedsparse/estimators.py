@@ -95,6 +95,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise OptionError(
                 "intervals=True works with two classes and not with more; leave it out"
             )
+        options.loss.check_together(data)
         engine = LocalEngine(data, options.loss)
         try:
             with divergences() as told:

@@ -12,10 +12,17 @@ from markupsafe import escape
 
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.summary import (
+    Calibration,
+    ClassCurves,
     Confusion,
+    CurvePoint,
     Evaluation,
+    FeatureAtSite,
+    FeatureFacts,
     FeatureStability,
     FitSummary,
+    ObservedShare,
+    PathPoint,
     RoundRecord,
     Score,
     Selection,
@@ -231,7 +238,12 @@ def rows_of(html, *cells):
     """Whether a table has a line of these cells."""
     first, *others = cells
     line = f'<th scope="row">{escape(first)}</th>' + "".join(f"<td>{cell}</td>" for cell in others)
-    return line in html.replace("\N{NO-BREAK SPACE}", " ")
+    return line in unlabelled(html).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def unlabelled(html):
+    """Without what cells are called where a row becomes a card."""
+    return re.sub(r' data-label="[^"]*"', "", html)
 
 
 FEATURES = "The features that were chosen"
@@ -239,7 +251,13 @@ EVALUATION = "How good the model is"
 SELECTION = "How the number of features was chosen"
 STABILITY = "How surely the features belong"
 CONVERGENCE = "What learning took"
-ENDING = ["Sites and rows", "Words on this page", "How this was made"]
+ENDING = [
+    "Sites and rows",
+    "Where the rows went",
+    "For a report by TRIPOD",
+    "Words on this page",
+    "How this was made",
+]
 
 
 def without_skill(summary):
@@ -346,6 +364,12 @@ class TestSections:
         text = words(made_up_summary(notes=("Mind the gap.",)))
         assert text.index("Please note") < text.index("Mind the gap.") < text.index(FEATURES)
 
+    def test_advice_for_the_command_line_is_left_out(self):
+        notes = ("Stability was not worked out, to save time; --stability 25 does it.",)
+        text = words(made_up_summary(notes=notes))
+        assert "Stability was not worked out, to save time." in text
+        assert not re.search(r"(?<![\w-])--[a-z]", text)
+
     def test_settings_versions_and_fingerprint_are_told(self):
         text = words(made_up_summary())
         for fact in ("FedSplice", "hospitals.csv", "5f2a5f2a", "1.2.0", "2025-03-14 15:09"):
@@ -414,8 +438,8 @@ class TestFeatures:
             }
         )
         html = shown(summary.model_copy(update={"stability": stability}))
-        assert re.search("age</th>.*<td>90.%</td><td>100.%</td>", html)
-        assert re.search("dose</th>.*<td>0.%</td><td>–</td>", html)
+        assert re.search("age</th>.*<td>90.%</td><td>100.%</td>", unlabelled(html))
+        assert re.search("dose</th>.*<td>0.%</td><td>–</td>", unlabelled(html))
 
     def test_of_many_features_the_fifty_largest_are_shown(self):
         summary = made_up_summary(features=70)
@@ -432,7 +456,68 @@ class TestFeatures:
         assert "Bars to the right speak for “relapse”, bars to the left for “no relapse”" in text
 
 
+def made_up_curves(label="yes", rows=200):
+    points = tuple(
+        CurvePoint(
+            threshold=1 - share, sensitivity=share**0.5, specificity=1 - share**2,
+            net_benefit=0.4 * share, of_all=0.4 - 0.5 * (1 - share),
+        )
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    )  # fmt: skip
+    shares = tuple(
+        ObservedShare(predicted=share, rows=40, observed=share, interval=(share - 0.1, share + 0.1))
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    )
+    line = Calibration(
+        intercept=-0.1, intercept_interval=(-0.4, 0.2), slope=0.8, slope_interval=(0.6, 1.1)
+    )
+    return ClassCurves(
+        label=label, rows=rows, of_class=80, auc=0.9, auc_interval=(0.85, 0.94), threshold=0.3,
+        sensitivity=0.8, sensitivity_interval=(0.7, 0.87), specificity=None,
+        specificity_interval=None, calibration=line, points=points, shares=shares,
+    )  # fmt: skip
+
+
+def with_curves(*labels):
+    summary = made_up_summary()
+    curves = tuple(made_up_curves(label) for label in labels)
+    evaluation = summary.evaluation.model_copy(update={"curves": curves})
+    return summary.model_copy(update={"evaluation": evaluation})
+
+
+class TestCurves:
+    def test_a_line_has_the_figures_at_the_threshold(self):
+        html = shown(with_curves("yes"))
+        assert rows_of(
+            html, "yes", "80", "0.900 (0.850 to 0.940)", "80 % (70 % to 87 %)", "–",
+            "0.800 (0.600 to 1.10)", "−0.100 (−0.400 to 0.200)",
+        )  # fmt: skip
+        assert "if its probability is at least 30 %" in words(with_curves("yes"))
+
+    def test_three_charts_are_drawn_for_each_class(self):
+        drawn = charts(with_curves("a", "b"), EVALUATION)[-6:]
+        assert [chart["title"] for chart in drawn[:3]] == [
+            "ROC curve", "Calibration curve", "Decision curve",
+        ]  # fmt: skip
+        assert "Telling “b” from the others" in words(with_curves("a", "b"))
+        assert "Every point stands for 40 rows or more" in words(with_curves("a", "b"))
+
+    def test_numbers_have_a_line(self):
+        summary = made_up_summary("regression")
+        line = made_up_curves().calibration
+        evaluation = summary.evaluation.model_copy(update={"calibration": line})
+        text = words(summary.model_copy(update={"evaluation": evaluation}))
+        assert "Calibration: slope 0.800 (0.600 to 1.10)" in text
+
+
 class TestEvaluation:
+    def test_intervals_stand_beside_the_federated_model(self):
+        summary = with_score(
+            made_up_summary("regression"), {"R²": (0.3, 0.62)}, {"R²": 0.0}, **{"R²": 0.5}
+        )
+        assert rows_of(shown(summary), "All sites together", "72", "0.500 (0.300 to 0.620)")
+        assert "95 % intervals" in words(summary)
+
     def test_a_line_per_site_and_a_column_per_metric_and_way_of_learning(self):
         html = shown(made_up_summary("regression"))
         assert '<th scope="col">R², alone</th>' in html
@@ -488,7 +573,8 @@ class TestEvaluation:
     def test_confusions_are_counted_and_what_is_recognized_is_told(self):
         html = shown(made_up_summary()).replace("\N{NO-BREAK SPACE}", " ")
         assert '<th scope="col">predicted “relapse”</th>' in html
-        assert re.search(r'relapse</th><td[^>]*0\.955">21</td><td[^>]*>1</td><td>95 %</td>', html)
+        line = r'relapse</th><td[^>]*0\.955">21</td><td[^>]*>1</td><td>95 %</td>'
+        assert re.search(line, unlabelled(html))
 
     def test_regression_has_no_confusions(self):
         assert "confused" not in words(made_up_summary("regression"))
@@ -652,3 +738,86 @@ class TestNumbers:
     )
     def test_bytes(self, count, text):
         assert size(count).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+class TestFeaturesAtSites:
+    def facts(self, **changes):
+        at_sites = (
+            FeatureAtSite(site="Bari", rows=21, missing=0, mean=61.25),
+            FeatureAtSite(site="Cork", rows=18, missing=6, mean=58.0),
+            FeatureAtSite(site="Delft", rows=14, mean=57.0),
+            FeatureAtSite(site="Espoo", rows=11),
+        )
+        told = {"feature": "age", "is_share": False, "missing": 9, "at_sites": at_sites}
+        return FeatureFacts(**{**told, **changes})
+
+    def test_means_and_missing_values_are_shown_by_site_as_far_as_they_are_told(self):
+        html = shown(made_up_summary(names=["age"], features_by_site=(self.facts(),)))
+        assert "The chosen columns at the sites" in html
+        assert re.search(
+            "age</th><td>[^<]*</td><td>9</td><td>61.2</td><td>58.0 .6.</td><td>57.0 .few.</td>"
+            "<td>not told</td>",
+            unlabelled(html),
+        )
+
+    def test_shares_of_levels_are_percentages(self):
+        at_sites = (
+            FeatureAtSite(site="Bari", rows=21, missing=0, mean=0.25),
+            FeatureAtSite(site="Cork", rows=18, missing=0, mean=0.5),
+        )
+        facts = self.facts(feature="ward=ear", is_share=True, at_sites=at_sites)
+        html = shown(made_up_summary(names=["ward=ear"], features_by_site=(facts,)))
+        assert re.search("<td>25.%</td><td>50.%</td>", unlabelled(html))
+
+    def test_where_only_sums_are_known_it_says_so(self):
+        facts = self.facts(at_sites=())
+        text = words(made_up_summary(names=["age"], features_by_site=(facts,)))
+        assert "How sites differ was told to nobody" in text
+
+
+class TestWhereRowsWent:
+    def test_a_site_that_gave_nothing_is_left_out_by_name(self):
+        sites = (SiteCount(name="Bari", rows=30), SiteCount(name="Cork", rows=9, has_counted=False))
+        html = shown(made_up_summary(sites=sites))
+        assert rows_of(html, "In the tables", "39", "of 2 sites")
+        assert rows_of(html, "Left out", "9", "Cork: nothing of it was learnt")
+        assert "<td>30</td>" in unlabelled(html)
+
+    def test_nothing_is_said_where_sites_do_not_tell_their_rows(self):
+        sites = (SiteCount(name="Bari", rows=None), SiteCount(name="Cork", rows=9))
+        assert "Where the rows went" not in headings(made_up_summary(sites=sites))
+
+
+def test_tripod_items_are_answered_or_named():
+    html = shown(made_up_summary())
+    assert rows_of(html, "1 Title", "Relapse of leukaemia at five hospitals")
+    assert rows_of(html, "22 Funding", "not known here; the authors have to say")
+    assert rows_of(html, "5a Setting", "5 sites: Bari, Cork, Delft, Espoo, Faro")
+
+
+def test_which_features_come_first_is_shown_with_the_choice():
+    path = tuple(
+        PathPoint(sparsity=sparsity, feature=name, effects=(0.1,))
+        for name, first in (("age", 5), ("dose", 10))
+        for sparsity in (5, 10, 20)
+        if sparsity >= first
+    )
+    chosen = made_up_selection().model_copy(update={"path": path})
+    text = words(made_up_summary(selection=chosen))
+    assert "Which features come first" in text
+    assert "Which features come first" not in words(made_up_summary())
+
+
+def test_which_features_speak_for_which_class_and_how_surely():
+    age, dose = (
+        Feature(name=name, column=name, coefficients=own, mean=0.0, scale=2.0)
+        for name, own in (("age", (0.5, 0.0, -0.1, -0.4)), ("dose", (0.9, -0.3, -0.3, -0.3)))
+    )
+    summary = made_up_summary("multiclass")
+    model = summary.model.model_copy(update={"features": (age, dose)})
+    often = summary.stability.model_copy(
+        update={"features": (FeatureStability(feature="age", frequency=0.9),)}
+    )
+    html = shown(summary.model_copy(update={"model": model, "stability": often}))
+    assert rows_of(html, "ALL-B", "dose (0 %), age (90 %)", "none")
+    assert rows_of(html, "AML", "none", "dose (0 %), age (90 %)")

@@ -24,7 +24,7 @@ from fedsparse.algorithms.refit import (
     refit_update,
     with_refits,
 )
-from fedsparse.algorithms.safeguard import is_safeguarded
+from fedsparse.algorithms.safeguard import has_risen, is_safeguarded, with_shorter_step
 from fedsparse.algorithms.server_steps import after_server_step
 from fedsparse.algorithms.step_sizes import (
     GrowingBatch,
@@ -105,12 +105,19 @@ class FedHT(Stepping):
         if lacks_smoothness(state, self.step_size):
             return smoothness_update(state, answers)
         if is_refitting(state):
-            return refit_update(state, answers)
+            return self._back(state, answers) or refit_update(state, answers)
         threshold = as_sparsity(self.sparsity, state.x.shape)
         x, memory = after_server_step(state, answers, self.server_step)
         memory |= snapshot_to_keep(state, self.variance_reduction)
         state = state.remember(**memory).step(threshold.project(x), self.local_steps)
         return begin_refit(state) if self.refit else state
+
+    def _back(self, state: State, answers: Answers) -> State | None:
+        """The best x again, where the step that a refit should follow has raised f."""
+        if not is_safeguarded(state) or confirmed(state) is not None:
+            return None
+        has_failed = has_risen(state, answers.average("objective"))
+        return with_shorter_step(state.forget("refit")) if has_failed else None
 
     def best_known(self, state: State) -> tuple[FloatArray, float] | None:
         """The best x of the adaptive step, or the one before a step not confirmed yet."""

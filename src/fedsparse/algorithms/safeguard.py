@@ -60,20 +60,29 @@ def after_safeguarded_step(
     (array([4.]), array([0.]), True)
     """
     objective, memory = answers.average("objective"), state.memory
-    if "best" in memory and not objective <= float(memory["best_objective"][0]):
-        return memory["best"], {"pace": memory["pace"] / _SHORTER}
-    return answers.mean("x"), {
-        "best": state.x,
-        "best_objective": np.array([objective]),
-        "pace": memory["pace"] * _LONGER,
-    }
+    if has_risen(state, objective):
+        return memory["best"], _shorter(state)
+    known = {"best": state.x, "best_objective": np.array([objective])}
+    if "best" not in memory or not np.array_equal(state.x, memory["best"]):
+        known |= {"pace": memory["pace"] * _LONGER, "refused": np.zeros(1)}
+    return answers.mean("x"), known
+
+
+def has_risen(state: State, objective: float) -> bool:
+    """Whether f is above that of the best x, or no number."""
+    known = state.memory.get("best_objective")
+    return known is not None and not objective <= float(known[0])
 
 
 def with_shorter_step(state: State) -> State | None:
-    """The state to go on with where answers are not finite; None if no step can be shortened."""
-    if not is_safeguarded(state):
+    """The best x with a shorter step ahead; None if no step can be shortened."""
+    if not is_safeguarded(state) or state.memory["pace"][0] == 0.0:
         return None
-    pace = state.memory["pace"] / _SHORTER
-    # From the best x, which has told its f: that of this one may be what is not finite.
     best = state.memory.get("best", state.x)
-    return state.remember(pace=pace).step(best, 0) if pace[0] > 0.0 else None
+    return state.remember(**_shorter(state)).step(best, 0)
+
+
+def _shorter(state: State) -> dict[str, FloatArray]:
+    """The more so the more often in a row: it may be far to a step that does."""
+    refused = state.memory.get("refused", np.zeros(1)) + 1.0
+    return {"pace": state.memory["pace"] / _SHORTER**refused, "refused": refused}

@@ -25,7 +25,7 @@ from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
     from fedsparse.modelling.model import Feature, Model
-    from fedsparse.modelling.summary import FitSummary, Selection
+    from fedsparse.modelling.summary import ClassCurves, FitSummary, Selection
     from fedsparse.tables import Loaded
 
 _MOST_SHOWN = 30
@@ -163,8 +163,12 @@ def _intercept(model: "Model") -> str | None:
 
 
 def _print_selection(chosen: "Selection", *, per_class: bool) -> None:
-    """How many features were chosen, and why so many."""
+    """How many features were chosen, why so many, and how surely."""
+    from fedsparse.modelling.choosing import sentence_on_other_seeds
+
     say(f"{_number_chosen(chosen, per_class)} chosen by {chosen.measure}{_why(chosen)}.")
+    if (told := sentence_on_other_seeds(chosen)) is not None:
+        say(told)
 
 
 def _number_chosen(chosen: "Selection", per_class: bool) -> str:
@@ -227,11 +231,6 @@ def _print_features(summary: "FitSummary") -> None:
             *(shown(value) for value in feature.coefficients if is_one),
             *(shown(value * feature.scale) for value in feature.coefficients if has_scales),
             *([shown(exp(feature.coefficients[0]))] if ratio else []),
-            *(
-                [shown(exp(feature.coefficients[0] * feature.scale))]
-                if ratio and has_scales
-                else []
-            ),
             *([f"{frequencies.get(feature.name, 0.0):.0%}"] if frequencies else []),
         ]
         for feature in _largest(model)
@@ -242,7 +241,6 @@ def _print_features(summary: "FitSummary") -> None:
         *(["coefficient"] if is_one else []),
         *(f"per SD{label}" for label in labels if has_scales),
         *([ratio] if ratio else []),
-        *([f"{ratio} per SD"] if ratio and has_scales else []),
         *(["found again"] if frequencies else []),
     ]
     print_table(_title_of_features(summary), headings, rows)
@@ -277,7 +275,15 @@ def _print_scores(summary: "FitSummary") -> None:
     evaluation = summary.evaluation
     assert evaluation is not None
     names = list(evaluation.scores[0].metrics)
-    ways = {"federated": "together", "alone": "each alone", "pooled": "pooled"}
+    ways = {
+        "federated": "together",
+        "alone": "each alone",
+        "pooled": "pooled",
+        "dense": "all features",
+    }
+    overall = [score for score in evaluation.scores if score.site is None]
+    dense = [] if evaluation.dense is None else [evaluation.dense]
+    of_sites = [score for score in evaluation.scores if score.site is not None]
     rows = [
         [
             (score.site or "all sites") if score.method == "federated" else "",
@@ -285,7 +291,42 @@ def _print_scores(summary: "FitSummary") -> None:
             str(score.rows),
             *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
         ]
-        for score in evaluation.scores
+        for score in (*overall, *dense, *of_sites)
     ]
     title = f"On rows the models had not seen ({evaluation.held_out}), with 95 % intervals"
     print_table(title, ["site", "learnt", "rows", *names], rows, text=2)
+    if evaluation.curves:
+        _print_curves(evaluation.curves)
+    if (line := evaluation.calibration) is not None:
+        say(
+            f"Calibration: slope {with_interval(line.slope, line.slope_interval)}, intercept "
+            f"{with_interval(line.intercept, line.intercept_interval)}; best are 1 and 0."
+        )
+        say("")
+
+
+def _print_curves(curves: "Sequence[ClassCurves]") -> None:
+    """Figures at the threshold, and how far probabilities can be trusted."""
+    rows = [
+        [
+            own.label,
+            f"{own.of_class} of {own.rows}",
+            with_interval(own.auc, own.auc_interval),
+            with_interval(own.sensitivity, own.sensitivity_interval),
+            with_interval(own.specificity, own.specificity_interval),
+            *(
+                ["–", "–"]
+                if own.calibration is None
+                else [
+                    with_interval(own.calibration.slope, own.calibration.slope_interval),
+                    with_interval(own.calibration.intercept, own.calibration.intercept_interval),
+                ]
+            ),
+        ]
+        for own in curves
+    ]
+    print_table(
+        f"Told from the others, from a probability of {shown(curves[0].threshold)} on",
+        ["class", "rows", "AUC", "sensitivity", "specificity", "calibration slope", "intercept"],
+        rows,
+    )

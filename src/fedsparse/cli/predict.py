@@ -32,6 +32,10 @@ def predict(
         list[str] | None,
         typer.Option(help="Column to copy beside the predictions; may be repeated."),
     ] = None,
+    at: Annotated[
+        list[float] | None,
+        typer.Option(help="Time at which to tell survival; may be repeated."),
+    ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace predictions already there.")] = False,
     strict: Annotated[
         bool, typer.Option(help="Refuse tables with columns that the model does not use.")
@@ -43,9 +47,15 @@ def predict(
     from fedsparse.modelling.model import Model
 
     found = Model.load(model)
+    if at and found.task != "survival":
+        raise OptionError(
+            f"--at is for survival, and the model predicts {found.task}; leave it out"
+        )
     if out is not None and out.exists() and not overwrite:
         raise OptionError(f"{out} exists already; choose another --out, or add --overwrite")
-    predictions = pl.concat([_predictions(found, table, id or [], strict) for table in tables])
+    predictions = pl.concat(
+        [_predictions(found, table, id or [], at or [], strict) for table in tables]
+    )
     if out is None:
         typer.echo(predictions.write_csv(), nl=False)
     else:
@@ -57,6 +67,11 @@ def evaluate(
     model: ModelFile,
     tables: TableFiles,
     site: SiteColumn = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Page (HTML) to write for colleagues.", show_default=False),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace a page already there.")] = False,
     json: Json = False,
 ) -> None:
     """Compare a model's predictions with the target of a table it was not learnt from."""
@@ -65,7 +80,16 @@ def evaluate(
     from fedsparse.modelling.model import Model
 
     found = Model.load(model)
-    scores = _scores(found, tables, site)
+    if out is not None and out.exists() and not overwrite:
+        raise OptionError(f"{out} exists already; choose another --out, or add --overwrite")
+    notes: list[str] = []
+    sums = _sums(found, tables, site, notes)
+    scores = {
+        "all": _score_of(reduce(add, sums.values())),
+        "sites": {name: _score_of(own) for name, own in sums.items()},
+    }
+    if out is not None:
+        _write_page(found, sums, tables, notes, out)
     if json:
         typer.echo(to_json.dumps(scores, ensure_ascii=False))
         return
@@ -84,9 +108,13 @@ def evaluate(
     print_table(
         f"Predictions of {found.target}, with 95 % intervals", ["site", "rows", *names], rows
     )
+    if out is not None:
+        typer.echo(f"Page: {out}")
 
 
-def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -> "pl.DataFrame":
+def _predictions(
+    model: "Model", table: Path, copied: list[str], at: list[float], strict: bool
+) -> "pl.DataFrame":
     import polars as pl
 
     from fedsparse.modelling.scoring import read_rows
@@ -118,22 +146,48 @@ def _predictions(model: "Model", table: Path, copied: list[str], strict: bool) -
             **{name: rows.frame.get_column(name) for name in copied},
         }
     )
-    found = model.predictions(rows.features)
+    found = model.predictions(rows.features, at)
     if any(column.fill is not None for column in model.columns):
         found = found.with_columns(pl.Series("filled", rows.filled))
     return pl.concat([whose, found], how="horizontal")
 
 
-def _scores(model: "Model", tables: list[Path], site: str | None) -> dict[str, Any]:
-    """Rows and metrics of all sites together, and of every site."""
+def _sums(
+    model: "Model", tables: list[Path], site: str | None, notes: list[str]
+) -> dict[str, "AnyJudged"]:
+    """What metrics are made of, by site; notes are said and kept."""
     from fedsparse.modelling.scoring import sums_by_site
 
-    sums = sums_by_site(model, tables, site, lambda note: say(note, is_note=True))
-    total = reduce(add, sums.values())
-    return {
-        "all": _score_of(total),
-        "sites": {name: _score_of(own) for name, own in sums.items()},
-    }
+    def tell(note: str) -> None:
+        say(note, is_note=True)
+        notes.append(note)
+
+    return dict(sums_by_site(model, tables, site, tell))
+
+
+def _write_page(
+    model: "Model",
+    sums: dict[str, "AnyJudged"],
+    tables: list[Path],
+    notes: list[str],
+    out: Path,
+) -> None:
+    from fedsparse.modelling.summary import Evaluation, Score
+    from fedsparse.report.fit.new_rows_page import new_rows_page
+
+    whole = reduce(add, sums.values())
+    every: dict[str | None, AnyJudged] = {None: whole}
+    if len(sums) > 1:
+        every.update(sums)
+    source = ", ".join(str(table) for table in tables)
+    evaluation = Evaluation(
+        folds=0,
+        held_out=f"{whole.rows:,} rows of {source}",
+        scores=tuple(
+            Score(method="federated", site=name, **_score_of(own)) for name, own in every.items()
+        ),
+    )
+    new_rows_page(model, evaluation, source, notes).save(out)
 
 
 def _score_of(judged: "AnyJudged") -> dict[str, Any]:

@@ -362,27 +362,28 @@ class _Course:
         if answers.count == 0:
             self._skip_or_refuse(before)
             return
-        objective = None
+        shortened = None
         if self._is_due(before) and request.is_round:
             objective = self._known_objective
             if objective is None:
                 objective = told[-1].average("objective")
-            if not self._is_plausible(objective):
-                self._give_up(f"the objective reached {objective:.3g}", before.round)
-                return
-            self._record(objective)
-            reached = self._reached
+            if self._is_plausible(objective):
+                self._record(objective)
+                reached = self._reached
+            else:
+                shortened = self._algorithm.shortened(before)
+                if shortened is None:
+                    self._give_up(f"the objective reached {objective:.3g}", before.round)
+                    return
         with np.errstate(all="ignore"):  # what is not finite is looked for here
-            if not answers.is_finite():
+            if shortened is None and not answers.is_finite():
                 if isinstance(request, Smoothness):
                     raise DataError("a client's smoothness is not finite; rescale its features")
                 shortened = self._algorithm.shortened(before)
                 if shortened is None:
                     self._give_up("an answer is not finite", before.round + 1)
                     return
-                after = shortened
-            else:
-                after = self._algorithm.update(before, answers)
+            after = shortened or self._algorithm.update(before, answers)
         if not np.isfinite(after.x).all():
             self._give_up("x is not finite", before.round + 1)
             return

@@ -121,6 +121,9 @@ def lens_to_bytes(lens: Lens) -> bytes:
 def lens_from_bytes(written: bytes, widest: int = wire.MAX_LENGTH) -> Lens:
     """Read what `lens_to_bytes` wrote; a WireError if it is malformed, or of too many features."""
     header, parts = unpacked(written)
+    name = header.get("loss")
+    if isinstance(name, str) and name.isidentifier() and name not in LOSSES:
+        raise WireError(f'The site does not know the loss "{name}"; start it with --loss.')
     try:
         loss = LOSSES[header["loss"]](l2=header["l2"], **header["options"])
         scaling = _scaling(header["scaling"], parts, widest) if "scaling" in header else None

@@ -34,6 +34,7 @@ from fedsparse.modelling.refitting import Refitted, refitting
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.stability import choose_again, sites_left_out, stability_of
 from fedsparse.modelling.summary import Evaluation, Selection, SitesJudged, Stability
+from fedsparse.modelling.survival_by_risk import SurvivalTold, survival_by_risk
 from fedsparse.problem.losses import Outcome
 from fedsparse.requests import NoBetterThanNull
 from fedsparse.tables.cells import Task
@@ -55,6 +56,7 @@ _LARGE = 3e8
 """Work above which everything takes more than some seconds; see `_work`."""
 _PER_SITE = 2000
 _PAIRS = 25
+_SEEDS = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,8 @@ class Analysis:
         Messages to every site and back, all of it in lockstep.
     notes
         What a reader should know, in sentences.
+    survival
+        Of survival by risk and time, None of other outcomes.
     """
 
     fitted: Fitted
@@ -92,6 +96,7 @@ class Analysis:
     sure: FoundSure | None
     exchanges: int
     notes: tuple[str, ...]
+    survival: SurvivalTold | None = None
 
 
 def analysing(
@@ -174,16 +179,31 @@ class _Work:
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
         )
         selection, fitted, stability, sure = model
+        if selection is not None:
+            selection = _with_names(selection, self._names)
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         at_sites = yield from self._judged_at_sites(prepared, fitted)
+        survival = None
+        if prepared.loss.outcome == "survival":
+            survival = yield from survival_by_risk(prepared, fitted)
         notes = (
             *plan.notes,
             *_notes_on_labels(prepared, self._labels),
             *_notes_on_no_features(sparsity, plan.pairs),
         )
         return Analysis(
-            fitted, options, sparsity, selection, evaluation, stability, at_sites, sure, 0, notes
+            fitted,
+            options,
+            sparsity,
+            selection,
+            evaluation,
+            stability,
+            at_sites,
+            sure,
+            0,
+            notes,
+            survival,
         )
 
     def _judged_at_sites(
@@ -204,7 +224,11 @@ class _Work:
         self, prepared: Prepared, pairs: int
     ) -> Conversation[tuple[Selection | None, Fitted, Stability | None, FoundSure | None]]:
         """τ, then the model of that τ beside the features found again, and how sure they are."""
-        selection, known = yield from self._chosen(self._engine, prepared)
+        (selection, known), others = yield from _both(
+            self._chosen(self._engine, prepared), self._chosen_by_other_seeds(prepared)
+        )
+        if selection is not None:
+            selection = selection.model_copy(update={"other_seeds": others})
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         with_intervals = sparsity > 0 and self._tells_intervals
         (fitted, refitted), (stability, splits) = yield from _both(
@@ -236,15 +260,33 @@ class _Work:
                     engine, sparsities, self._options, refine=refine, on_model=self._step
                 )
             )
-        chosen = yield from cross_validate(
-            engine,
-            sparsities,
-            self._options,
-            refine=refine,
-            folds=self._asked.folds,
-            on_model=self._step,
+        return (yield from self._cross_validated(engine, prepared, self._options)), None
+
+    def _cross_validated(
+        self, engine: Engine, prepared: Prepared, options: FitOptions
+    ) -> Conversation[Selection]:
+        return (
+            yield from cross_validate(
+                engine,
+                self._sparsities(prepared),
+                options,
+                refine=self._refines,
+                folds=self._asked.folds,
+                on_model=self._step,
+            )
         )
-        return chosen, None
+
+    def _chosen_by_other_seeds(self, prepared: Prepared) -> Conversation[tuple[int, ...]]:
+        """τ by folds of other seeds, in lockstep with the choice itself."""
+        found = yield from together(
+            self._cross_validated(
+                self._engine,
+                prepared,
+                replace(self._options, seed=(self._options.seed + 1 + other) % _SEEDS),
+            )
+            for other in range(self._asked.other_seeds)
+        )
+        return tuple(sorted(own.chosen for own in found))
 
     def _final(
         self, prepared: Prepared, sparsity: int, known: Fitted | None, with_intervals: bool
@@ -289,6 +331,7 @@ class _Work:
                 folds=FOLDS,
                 only_first=plan.folds == 1,
                 labels=self._labels or (),
+                with_dense=plan.is_dense,
                 threshold=0.5 if self._asked.threshold is None else self._asked.threshold,
                 on_model=self._step,
             )
@@ -320,10 +363,11 @@ class _Work:
     def _models_to_fit(self, prepared: Prepared, plan: "_Plan") -> int:
         """About how many models all of it takes."""
         to_choose = self._models_to_choose(prepared)
+        to_know_it = to_choose * self._asked.other_seeds
         sites = len(self._engine.names) if self._engine.can_single_out else 1
-        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool)
+        judged = plan.folds * (to_choose + sites + 1 + self._engine.can_pool + plan.is_dense)
         halves = 2 * plan.pairs + len(sites_left_out(self._engine)) if plan.pairs else 0
-        return to_choose + 1 + judged + halves
+        return to_choose + to_know_it + 1 + judged + halves
 
     def _step(self, what: str) -> None:
         self._done += 1
@@ -342,11 +386,14 @@ class _Plan:
         Of half-samples.
     notes
         What was left out to save time.
+    is_dense
+        Whether a model of all features is judged, too.
     """
 
     folds: int
     pairs: int
     notes: tuple[str, ...]
+    is_dense: bool
 
 
 def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose: int) -> _Plan:
@@ -365,7 +412,8 @@ def _plan(asked: FitSpecification, engine: Engine, prepared: Prepared, to_choose
         pairs = 0 if is_large else _PAIRS
         if is_large:
             notes.append("Stability was not worked out, to save time; --stability 25 does it.")
-    return _Plan(folds, pairs, tuple(notes))
+    is_dense = asked.dense == "yes" or (asked.dense == "auto" and engine.can_pool and not is_large)
+    return _Plan(folds, pairs, tuple(notes), is_dense)
 
 
 def _work(engine: Engine, prepared: Prepared) -> float:
@@ -375,6 +423,14 @@ def _work(engine: Engine, prepared: Prepared) -> float:
     """
     stored = prepared.stored if engine.is_sparse else prepared.stored / 4
     return float(stored + len(engine.names) * (engine.width + _PER_SITE))
+
+
+def _with_names(selection: Selection, names: Sequence[str]) -> Selection:
+    """Features of the path by their names instead of their places."""
+    named = [
+        point.model_copy(update={"feature": names[int(point.feature)]}) for point in selection.path
+    ]
+    return selection.model_copy(update={"path": tuple(named)})
 
 
 def _notes_on_labels(prepared: Prepared, labels: tuple[str, ...] | None) -> list[str]:

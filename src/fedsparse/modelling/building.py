@@ -13,12 +13,14 @@ from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.endings import sentence_on_early_end
 from fedsparse.modelling.failing import failure_of
+from fedsparse.modelling.features_by_site import features_by_site
 from fedsparse.modelling.fitting import Fitted
 from fedsparse.modelling.found_sure import FoundSure
-from fedsparse.modelling.model import Feature, HeldOut, Model
+from fedsparse.modelling.model import Baseline, Feature, HeldOut, Model
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Evaluation, FitSummary, RoundRecord, SiteCount
-from fedsparse.tables import Encoding, NumberedEncoding
+from fedsparse.tables import Encoding, NumberedEncoding, SiteDescription
+from fedsparse.tables.counting import Counts
 from fedsparse.tables.encoding import EncodedColumn
 from fedsparse.tables.sentences import counted
 from fedsparse.version import __version__
@@ -37,6 +39,7 @@ def build_model(
     files: Sequence[str] = (),
     sure: FoundSure | None = None,
     ratio: str | None = None,
+    baseline: Baseline | None = None,
     held_out: HeldOut | None = None,
 ) -> Model:
     """The features that a fit chose, by name.
@@ -53,6 +56,8 @@ def build_model(
         Digests of what it was learnt from.
     sure, ratio
         How sure coefficients are, if that was worked out, and what e to their power is called.
+    baseline
+        Of survival, if it is known.
     held_out
         How good such models are.
 
@@ -77,6 +82,7 @@ def build_model(
         target=encoding.target,
         event=encoding.event,
         exposure=encoding.exposure,
+        baseline=baseline,
         link="log" if _task(encoding) == "regression" and fitted.link == "log" else "identity",
         classes=encoding.classes,
         intercepts=tuple(fitted.intercept.tolist()),
@@ -130,6 +136,8 @@ class Provenance:
         More to tell of how it was learnt, in words.
     notes
         What a reader should know of the tables, in sentences.
+    descriptions, counts
+        What sites told of their tables, or what was counted over all of them.
     """
 
     source: str
@@ -140,6 +148,8 @@ class Provenance:
     files: tuple[str, ...] = ()
     settings: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    descriptions: tuple[SiteDescription, ...] = ()
+    counts: Counts | None = None
 
 
 def summarize(
@@ -180,13 +190,14 @@ def summarize(
         files=provenance.files,
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        baseline=None if found.survival is None else found.survival.baseline,
         held_out=_held_out(found.evaluation),
     )
     result = found.fitted.result
     diverged = (DIVERGED,) if result.diverged else ()
     early = sentence_on_early_end(result, specification.rounds, has_end=found.options.splices)
     return FitSummary(
-        title=specification.title or f"What predicts {model.target}",
+        title=specification.title or f"What predicts {model.predicted}",
         created=datetime.now().astimezone().isoformat(timespec="seconds"),
         model=model,
         source=provenance.source,
@@ -199,7 +210,11 @@ def summarize(
         selection=found.selection,
         evaluation=found.evaluation,
         stability=found.stability,
+        features_by_site=features_by_site(
+            model.features, provenance.descriptions, provenance.counts
+        ),
         at_sites=found.at_sites,
+        risk_groups=() if found.survival is None else found.survival.groups,
         exchanges=found.exchanges,
         failure=failure,
         settings=model.settings,

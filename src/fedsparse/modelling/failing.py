@@ -3,8 +3,8 @@
 from fedsparse.modelling.fitting import Fitted
 
 _WHY = (
-    "A site may be faulty, lie or use other units, labels may be shuffled, --sparsity may be too "
-    "small or --l2 too large."
+    "A site may be faulty, lie or use other units, or labels may be shuffled; --sparsity may be "
+    "too small or --l2 too large."
 )
 
 

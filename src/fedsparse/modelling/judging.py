@@ -9,8 +9,10 @@ import numpy as np
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.engines.conversation import Conversation, exchanges_of, together
 from fedsparse.engines.engine import Engine
+from fedsparse.engines.lens import Lens
 from fedsparse.modelling.alone import JudgeAlone, JudgeCountsAlone, JudgeSurvivalAlone
 from fedsparse.modelling.curves import calibration_of_numbers, curves_of
+from fedsparse.modelling.dense import fit_dense
 from fedsparse.modelling.fitting import (
     FitOptions,
     OnModel,
@@ -48,6 +50,7 @@ def evaluate_held_out(
     only_first: bool = False,
     labels: tuple[str, ...] = (),
     threshold: float = 0.5,
+    with_dense: bool = False,
     on_model: OnModel = tell_nobody,
 ) -> Conversation[Evaluation | None]:
     """Metrics on held-out rows, site by site and together; None if no row could be held out.
@@ -70,6 +73,8 @@ def evaluate_held_out(
         Names of the classes.
     threshold
         Probability from which on a row is taken for a class, for sensitivity and specificity.
+    with_dense
+        Whether to judge a ridge on all features, too.
 
     Examples
     --------
@@ -81,7 +86,7 @@ def evaluate_held_out(
     >>> [(score.method, score.site) for score in found.scores][:3]
     [('federated', None), ('alone', None), ('pooled', None)]
     """
-    judge = _Judge(engine, choose_sparsity, options, folds, threshold, on_model)
+    judge = _Judge(engine, choose_sparsity, options, folds, threshold, with_dense, on_model)
     parts = range(1 if only_first else folds)
     found, exchanges = yield from exchanges_of(together(judge.of_fold(part) for part in parts))
     sums: dict[tuple[WayOfLearning, str | None], Any] = {}
@@ -89,29 +94,19 @@ def evaluate_held_out(
         if own is not None:
             before = sums.get((method, site))
             sums[method, site] = own if before is None else before + own
+    dense = sums.pop(("dense", None), None)
     overall = sums.get(("federated", None))
     if overall is None:
         return None
-    names = _names(overall, labels)
-    told = [of_fold.counts for of_fold in found if of_fold.counts is not None]
-    counts = np.sum(told, axis=0) if told else None
     share = "a random fifth" if folds == 5 else f"one part in {folds}"
     return Evaluation(
         folds=len(parts),
         held_out=f"{share} of every site's rows" if only_first else "every row once",
         scores=tuple(_scores(sums, engine.names)),
-        confusion=_confusion(overall, names),
         rounds=exchanges,
-        curves=() if counts is None else curves_of(overall, counts, threshold, names),
-        calibration=calibration_of_numbers(overall) if options.is_regression else None,
+        dense=None if dense is None else _score("dense", None, dense),
+        **_closely(overall, [of_fold.counts for of_fold in found], threshold, labels),
     )
-
-
-def _names(judged: AnyJudged, labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Of classes; those without a name are numbered."""
-    if labels or not isinstance(judged, Judged):
-        return labels
-    return tuple(str(code) for code in range(judged.confusion.shape[0]))
 
 
 def given(sparsity: int) -> ChooseSparsity:
@@ -141,25 +136,38 @@ def _scores(
 ) -> list[Score]:
     """All sites together first, then site by site."""
     keys = [(method, site) for site in (None, *names) for method in _METHODS]
-    return [
-        Score(
-            method=key[0],
-            site=key[1],
-            rows=sums[key].rows,
-            metrics=sums[key].metrics(),
-            intervals=sums[key].intervals(),
-            guessing=sums[key].guessing(),
-        )
-        for key in keys
-        if key in sums
-    ]
+    return [_score(*key, sums[key]) for key in keys if key in sums]
 
 
-def _confusion(judged: AnyJudged, labels: tuple[str, ...]) -> Confusion | None:
-    if not isinstance(judged, Judged) or judged.is_numbers:
-        return None
-    counts = judged.confusion.tolist()
-    return Confusion(classes=labels, counts=tuple(map(tuple, counts)))
+def _score(method: WayOfLearning, site: str | None, judged: AnyJudged) -> Score:
+    return Score(
+        method=method,
+        site=site,
+        rows=judged.rows,
+        metrics=judged.metrics(),
+        intervals=judged.intervals(),
+        guessing=judged.guessing(),
+    )
+
+
+def _closely(
+    judged: AnyJudged,
+    counts: Sequence[FloatArray | None],
+    threshold: float,
+    labels: tuple[str, ...],
+) -> dict[str, Any]:
+    """More of the federated model: which classes it confuses, its curves, its calibration."""
+    if not isinstance(judged, Judged):
+        return {}
+    if judged.is_numbers:
+        return {"calibration": calibration_of_numbers(judged)}
+    confusion = judged.confusion
+    names = labels or tuple(str(code) for code in range(confusion.shape[0]))
+    told = [own for own in counts if own is not None]
+    return {
+        "confusion": Confusion(classes=names, counts=tuple(map(tuple, confusion.tolist()))),
+        "curves": curves_of(judged, np.sum(told, axis=0), threshold, names) if told else (),
+    }
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,7 @@ class _Judge:
     options: FitOptions
     folds: int
     threshold: float
+    with_dense: bool
     on_model: OnModel
 
     def of_fold(self, part: int) -> Conversation[_OfFold]:
@@ -188,6 +197,7 @@ class _Judge:
             self._alone(prepared, part, sparsity),
         ]
         ways += [self._learnt("pooled", own, part, sparsity) for own in of_pooled]
+        ways += [self._dense(prepared, part)] if self.with_dense else []
         found = yield from together(ways)
         counts = next((own.counts for own in found if own.counts is not None), None)
         return _OfFold([told for own in found for told in own.judged], counts)
@@ -198,8 +208,7 @@ class _Judge:
         """A model of all training rows, judged on each site's held-out rows and on all."""
         model = yield from fit_model(prepared, sparsity, self.options.nearly)
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
-        rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
-        lens = replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
+        lens = self._unseen(prepared, part)
         unseen = self.engine.through(lens)
         request: Request = _JUDGING[self.options.loss.outcome](model.result.coef)
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
@@ -215,6 +224,19 @@ class _Judge:
         ]
         is_counted = len(asks) > len(sites) and answers[-1].count > 0
         return _OfFold(judged, answers[-1].total("counts") if is_counted else None)
+
+    def _dense(self, prepared: Prepared, part: int) -> Conversation[_OfFold]:
+        """A ridge on all features and all training rows, judged on all held-out rows."""
+        x = yield from fit_dense(prepared)
+        self.on_model("all features")
+        unseen = self.engine.through(self._unseen(prepared, part))
+        (told,) = yield (unseen.ask(_JUDGING[self.options.loss.outcome](x)),)
+        return _OfFold([("dense", None, self._judged(told, prepared.scaling.offset))])
+
+    def _unseen(self, prepared: Prepared, part: int) -> Lens:
+        """What is held out, scaled as what is learnt from."""
+        rows, how = self.engine.lens.rows, self.options.how_to_part(self.folds)
+        return replace(prepared.engine.lens, rows=rows.part(part, **how), is_pooled=False)
 
     def _alone(self, prepared: Prepared, part: int, sparsity: int) -> Conversation[_OfFold]:
         """Each site by itself: it tells its own sums, which are added up for all."""

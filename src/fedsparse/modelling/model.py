@@ -4,6 +4,7 @@
 adds up the features one by one in the order of the file, so it gives the same numbers everywhere.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -47,6 +48,29 @@ class Feature(StoredPart):
     """How sure the coefficient is; None if that was not worked out."""
 
 
+class Baseline(StoredPart):
+    """Survival of a row of average features: its hazard is constant between two times.
+
+    Examples
+    --------
+    >>> Baseline(times=(5.0, 10.0), cumulative_hazard=(0.1, 0.3)).at(7.5)
+    0.2
+    """
+
+    times: tuple[float, ...]
+    cumulative_hazard: tuple[float, ...]
+    """One for each time."""
+
+    def at(self, time: float) -> float:
+        """Cumulative hazard; a DataError if nothing is known of such a time."""
+        if not self.times or not 0 <= time <= self.times[-1]:
+            last = self.times[-1] if self.times else 0.0
+            raise DataError(
+                f"nothing is known of survival at {time:g}; ask for times from 0 to {last:g}"
+            )
+        return float(np.interp(time, (0.0, *self.times), (0.0, *self.cumulative_hazard)))
+
+
 class HeldOut(StoredPart):
     """How good models like this one are on rows that they had not seen."""
 
@@ -79,6 +103,8 @@ class Model(Stored):
     """Of survival: the column that says whether something happened at that time."""
     exposure: str | None = None
     """Of counts: the column that says for how long, or of how many; None: of all rows the same."""
+    baseline: Baseline | None = None
+    """Of survival, where it is known."""
     link: Literal["identity", "log"] = "identity"
     """Of regression: whether scores are predictions, or their logarithms."""
     classes: tuple[str, ...] | None = None
@@ -100,6 +126,11 @@ class Model(Stored):
     def outcome(self) -> Roles:
         """The columns of what is predicted."""
         return Roles(target=self.target, event=self.event, exposure=self.exposure)
+
+    @property
+    def predicted(self) -> str:
+        """What is predicted, by the name of its column: of survival the event."""
+        return self.target if self.event is None else self.event
 
     @property
     def most_of_a_class(self) -> int | None:
@@ -168,8 +199,19 @@ class Model(Stored):
         """Predictions for the rows of a table; see `predictions`."""
         return self.predictions(self.features_of(frame, where))
 
-    def predictions(self, features: FloatArray) -> "pl.DataFrame":
-        """The target, and for classes their probabilities, of rows given by `features_of`."""
+    def predictions(self, features: FloatArray, at: Sequence[float] = ()) -> "pl.DataFrame":
+        """The target of rows given by `features_of`, with what is likely of it.
+
+        Of classes these are probabilities. Of survival it is the hazard in proportion to that of a
+        row of average features, and the probability of no event at some times.
+
+        Parameters
+        ----------
+        features
+            One row per row.
+        at
+            Times of survival; by default one or two in the middle of what is known.
+        """
         import polars as pl
 
         scores = self.scores(features)
@@ -177,7 +219,9 @@ class Model(Stored):
             unit = "" if self.exposure is None else f" per {self.exposure}"
             return pl.DataFrame({f"predicted {self.target}{unit}": np.exp(scores[:, 0])})
         if self.task == "survival":
-            return pl.DataFrame({"relative hazard": np.exp(scores[:, 0])})
+            return pl.DataFrame(
+                {"relative hazard": np.exp(scores[:, 0]), **self._survival(scores, at)}
+            )
         if self.classes is None:
             found = np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
             return pl.DataFrame({f"predicted {self.target}": found})
@@ -190,6 +234,20 @@ class Model(Stored):
             for place, label in enumerate(self.classes)
         }
         return pl.DataFrame({f"predicted {self.target}": chosen, **columns})
+
+    def _survival(self, scores: FloatArray, at: Sequence[float]) -> dict[str, FloatArray]:
+        """Probability of no event, by the column's name."""
+        known = self.baseline
+        if known is None:
+            if at:
+                raise DataError("the model knows no survival at a time; leave --at out")
+            return {}
+        count = len(known.times)
+        usual = known.times[count // 3 :: max(count // 3, 1)][:2]
+        return {
+            f"survival at {time:g}": np.exp(-known.at(time) * np.exp(scores[:, 0]))
+            for time in at or usual
+        }
 
     @classmethod
     def load(cls, path: PathLike) -> Self:

@@ -36,7 +36,7 @@ the model answers no 75%, yes 25% for every row.'
         return None
     model = summary.model
     return (
-        f'By {_HOW[summary.selection.method]}, no feature predicts "{model.target}" better than '
+        f'By {_HOW[summary.selection.method]}, no feature predicts "{model.predicted}" better than '
         f"{guess_of(model)}: the model answers {_answer(model)} for every row."
     )
 

@@ -166,9 +166,24 @@ class FitSpecification(TableSpecification):
         ),
     ] = None
     folds: Annotated[int, Field(ge=2, description="Parts of the rows that 'cv' takes in turn.")] = 5
+    other_seeds: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="How many other seeds 'cv' tries, to tell how often rows cut into other "
+            "folds choose another number. Costs as many times the work, and hardly a round.",
+        ),
+    ] = 0
     held_out: Annotated[
         Literal["auto", "all", "fifth", "none"],
         Field(description="Rows to judge the model on: all in turn, a fifth of them, none."),
+    ] = "auto"
+    dense: Annotated[
+        Literal["auto", "yes", "no"],
+        Field(
+            description="Whether to compare with a ridge on all features; by default if rows lie "
+            "in one place and are few."
+        ),
     ] = "auto"
     threshold: Annotated[
         float | None,
@@ -252,7 +267,11 @@ class FitSpecification(TableSpecification):
     ] = None
 
     @model_validator(mode="after")
-    def _with_rows_to_judge_on(self) -> Self:
+    def _with_something_to_ask(self) -> Self:
+        if self.other_seeds and self.sparsity != "cv":
+            raise ValueError(
+                "--other-seeds is for the folds of --sparsity cv; leave it out, or ask for that"
+            )
         if self.threshold is not None and self.held_out == "none":
             raise ValueError(
                 "--threshold is for rows that are held out, and --held-out none holds out none; "

@@ -52,6 +52,15 @@ class SelectionPoint(StoredPart):
     standard_error: float | None = None
 
 
+class PathPoint(StoredPart):
+    """What a feature does in models of τ features, on average over the folds."""
+
+    sparsity: int
+    feature: str
+    effects: tuple[float, ...]
+    """Change of the score per standard deviation; one, or one per class."""
+
+
 class Selection(StoredPart):
     """How τ was chosen."""
 
@@ -67,10 +76,15 @@ class Selection(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     bytes_down: int
     bytes_up: int
+    other_seeds: tuple[int, ...] = ()
+    """τ that would have been taken, had other seeds cut the rows into folds; in order of size."""
+    path: tuple[PathPoint, ...] = ()
+    """Of the features that come first as τ grows; where one is missing, it was not chosen."""
 
 
-WayOfLearning = Literal["federated", "alone", "pooled"]
-"""All sites together without sharing rows; each site by itself; all rows in one place."""
+WayOfLearning = Literal["federated", "alone", "pooled", "dense"]
+"""All sites together without sharing rows; each site by itself; all rows in one place; all sites
+together with all features."""
 
 
 class Score(StoredPart):
@@ -175,6 +189,7 @@ class Evaluation(StoredPart):
     """Metrics on rows that the models had not seen."""
 
     folds: int
+    """0: the model was tried on other rows, and none were held out."""
     held_out: str
     """Which rows, in words."""
     scores: tuple[Score, ...]
@@ -183,6 +198,8 @@ class Evaluation(StoredPart):
     """Exchanges of messages that it took, the folds sharing them."""
     curves: tuple[ClassCurves, ...] = ()
     """Of the federated model: the second of two classes, each of several."""
+    dense: Score | None = None
+    """Of a ridge on all features, on all sites' held-out rows: what sparsity costs."""
     calibration: Calibration | None = None
     """Of the federated model, where targets are numbers."""
 
@@ -230,6 +247,19 @@ class Stability(StoredPart):
     """What was found without each of the sites; empty with one, or where nobody may know."""
 
 
+class RiskGroup(StoredPart):
+    """Survival of rows of similar risk, from counts over bins of time."""
+
+    rows: int
+    events: int
+    times: tuple[float, ...]
+    """Ends of the bins."""
+    survival: tuple[float, ...]
+    """Share without an event up to each time, by Kaplan and Meier's product."""
+    at_risk: tuple[int, ...]
+    """Rows at the beginning of each bin."""
+
+
 class SitesJudged(StoredPart):
     """What sites say of the model on their own rows, each for itself."""
 
@@ -237,6 +267,28 @@ class SitesJudged(StoredPart):
     """Where it predicts no better than one guess for all rows."""
     sites: int
     """How many told."""
+
+
+class FeatureAtSite(StoredPart):
+    """What a site has of a feature, as far as it may be told."""
+
+    site: str
+    rows: int | None = None
+    missing: int | None = None
+    mean: float | None = None
+    """Of the values that are there; for a level, the share of rows that have it."""
+
+
+class FeatureFacts(StoredPart):
+    """What the sites have of a feature of the model."""
+
+    feature: str
+    is_share: bool
+    """Whether means are shares of rows: those of a level of a category."""
+    missing: int | None = None
+    """Values that all sites together lack."""
+    at_sites: tuple[FeatureAtSite, ...] = ()
+    """Empty where nobody may know of single sites."""
 
 
 class FitSummary(Stored):
@@ -265,6 +317,10 @@ class FitSummary(Stored):
     selection: Selection | None = None
     evaluation: Evaluation | None = None
     stability: Stability | None = None
+    features_by_site: tuple[FeatureFacts, ...] = ()
+    """In the order of the model's features."""
+    risk_groups: tuple[RiskGroup, ...] = ()
+    """Of survival: rows of low, middle and high risk, the model having learnt from them."""
     at_sites: SitesJudged | None = None
     """Where no sum may tell of one site; else each has a score of its own."""
     exchanges: int = 0

@@ -72,6 +72,7 @@ def analyse(
             fingerprint=loaded.fingerprint,
             files=tuple(files),
             notes=loaded.notes,
+            descriptions=loaded.descriptions,
         ),
         specification,
     )

@@ -17,6 +17,7 @@ from fedsparse.requests.request import Fields, Request, Shapes, Weights
 from fedsparse.requests.score_counts import ScoreCounts
 from fedsparse.requests.shifted_lasso import ShiftedLasso
 from fedsparse.requests.smoothness import Smoothness, SmoothnessAbove
+from fedsparse.requests.survival_curves import SurvivalCounts, SurvivalMoments
 
 __all__ = [
     "Answers",
@@ -40,5 +41,7 @@ __all__ = [
     "Slopes",
     "Smoothness",
     "SmoothnessAbove",
+    "SurvivalCounts",
+    "SurvivalMoments",
     "Weights",
 ]

@@ -84,6 +84,8 @@ class ScoreCounts(Request):
         return {"counts": DenseStack(found, found[0].shape)}
 
     def _of_one(self, clients: Clients, client: int) -> FloatArray:
+        if clients.classes is None:
+            return np.zeros(self.answer_shapes(self.x.shape)["counts"] or ())
         codes = clients.targets_of(client)[:, 0].astype(np.int64)
         edges = edges_with(self.threshold)
         counted = []

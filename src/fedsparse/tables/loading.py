@@ -101,7 +101,7 @@ def survey(
     for table in tables:
         by = table.sites if roles.site is not None else None
         findings += cell_findings(table.frame, table.where, roles, task, by)
-        has_classes = task != "regression"
+        has_classes = task in ("auto", "classification")
         findings += odd_findings(table.frame, table.where, roles, has_classes=has_classes)
     faulty = {finding.column for finding in findings if finding.severity == "error"}
     unusable = tuple(name for name in _names(tables) if name in faulty)
@@ -201,6 +201,8 @@ class Loaded:
         How tables become arrays: these, and those to predict for.
     notes
         What a reader should know, in sentences.
+    descriptions
+        What each site tells of its table.
     source
         The files, as they were named.
     fingerprint
@@ -214,6 +216,7 @@ class Loaded:
     sites: AnyArray
     encoding: Encoding | NumberedEncoding
     notes: tuple[str, ...]
+    descriptions: tuple[SiteDescription, ...]
     source: str
     fingerprint: str
     row_weights: FloatArray | None = None
@@ -307,6 +310,7 @@ def _dense(found: Survey, source: str) -> Loaded:
         sites=sites,
         encoding=encoding,
         notes=tuple(finding.sentence for finding in found.findings),
+        descriptions=found.descriptions,
         source=source,
         fingerprint=_fingerprint(
             encoding.feature_names,
@@ -342,6 +346,7 @@ def _sparse(tables: SparseTables, source: str) -> Loaded:
         sites=tables.sites,
         encoding=encoding,
         notes=encoding.notes,
+        descriptions=tables.descriptions,
         source=source,
         fingerprint=_fingerprint(encoding.feature_names, arrays, tables.sites),
     )

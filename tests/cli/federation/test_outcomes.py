@@ -1,4 +1,4 @@
-"""Counts and survival at sites with server and keys, all as processes: the bits of one process."""
+"""Counts and survival at sites, all of it as processes: the bits of one process."""
 
 import polars as pl
 import pytest

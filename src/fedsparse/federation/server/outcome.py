@@ -232,6 +232,12 @@ def _summary(
                 *_notes_on_claims(engine.members),
                 *promises.notes(),
             ),
+            descriptions=tuple(
+                member.description
+                for member in engine.members
+                if isinstance(member.description, SiteDescription)
+            ),
+            counts=engine.counts,
         ),
         training,
     )

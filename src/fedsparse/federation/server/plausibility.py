@@ -23,6 +23,7 @@ from fedsparse.errors import FederationError
 from fedsparse.federation.server.plausible_outcomes import (
     objection_to_judged_counts,
     objection_to_judged_survival,
+    objection_to_survival_counts,
 )
 from fedsparse.federation.server.told_matrices import (
     ToldMatrix,
@@ -50,6 +51,7 @@ from fedsparse.requests import (
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
 )
 from fedsparse.requests.score_counts import BINS
 from fedsparse.tables.cells import LARGEST
@@ -212,6 +214,9 @@ class _Bounds:
                     return self._of_thresholds()
                 case JudgeCounts() | JudgeCountsAlone():
                     return objection_to_judged_counts(*self._judged(count), self.rounding)
+                case SurvivalCounts():
+                    told_of = {name: count * own for name, own in self.means.items()}
+                    return objection_to_survival_counts(told_of, self.rounding)
                 case JudgeSurvival() | JudgeSurvivalAlone():
                     told = self._judged(count)
                     return objection_to_judged_survival(*told, rows, self.rounding)

@@ -1,5 +1,7 @@
 """Whether sums that judge a model of counts or of survival can be those of any rows."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from fedsparse.arrays import FloatArray
@@ -63,3 +65,19 @@ def objection_to_judged_survival(
 
 def _is_not_whole(number: float, rounding: float) -> bool:
     return number < -rounding or abs(number - np.rint(number)) > rounding * max(number, 1.0)
+
+
+def objection_to_survival_counts(told: Mapping[str, FloatArray], rounding: float) -> str | None:
+    """Why counts of survival by time cannot be those of rows; None if they can.
+
+    Examples
+    --------
+    >>> objection_to_survival_counts({"events": np.array([5.0, 0.5])}, 1e-6)
+    'rows are counted that are not whole'
+    """
+    for name, numbers in told.items():
+        if bool((numbers < -rounding).any()):
+            return f"{name} are below 0"
+        if name != "hazards" and any(_is_not_whole(float(own), rounding) for own in numbers):
+            return "rows are counted that are not whole"
+    return None

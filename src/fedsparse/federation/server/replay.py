@@ -65,6 +65,7 @@ def replay(folder: Path) -> Replayed:
         fingerprint="",
         sure=found.sure,
         ratio=found.options.loss.ratio,
+        baseline=None if found.survival is None else found.survival.baseline,
     )
     compared = {
         **_of_model(again, Model.load(folder), "model.json"),
@@ -78,7 +79,10 @@ def replay(folder: Path) -> Replayed:
 
 def _of_model(again: Model, kept: Model, file: str) -> dict[str, tuple[Any, Any]]:
     """What makes the predictions of a model, twice."""
-    parts = {"coefficients": "features", "intercepts": "intercepts", "columns": "columns"}
+    parts = {
+        "coefficients": "features", "intercepts": "intercepts", "columns": "columns",
+        "baseline hazard": "baseline",
+    }  # fmt: skip
     return {
         f"{what} in {file}": (getattr(again, name), getattr(kept, name))
         for what, name in parts.items()

@@ -48,6 +48,8 @@ from fedsparse.requests import (
     ScoreCounts,
     ShiftedLasso,
     Slopes,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 
 _SEED_BITS = 62
@@ -75,7 +77,7 @@ def weight_of_others(weights: FloatArray, against: FloatArray, fewest: int) -> f
     >>> weight_of_others(weights, weights, 3), weight_of_others(weights, 2.0 * weights, 9)
     (0.3333333333333333, 0.16666666666666666)
     """
-    average = float(against.mean())
+    average = float(against.mean()) if against.size else 0.0
     if average == 0.0 or not np.isfinite(average):
         return 1.0
     others = max(weights.size - fewest + 1, 1)
@@ -116,10 +118,10 @@ def is_dominated(
 
 
 def _with_part(told: FloatArray, clients: Clients, client: int) -> Iterator[FloatArray]:
-    """Losses and curvatures of the rows that have any."""
+    """Losses and curvatures of the rows that have any; what is of scores alone is of all rows."""
     parts = clients.loss.rows_with_part(clients.targets_of(client))
     for place, own in enumerate(told):
-        yield own if parts is None else own[parts[min(place, 1)]]
+        yield own if parts is None or len(told) == 1 else own[parts[min(place, 1)]]
 
 
 def weights_told(request: Request, clients: Clients, client: int) -> Iterator[FloatArray]:
@@ -138,6 +140,8 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
             | Judge(x)
             | JudgeCounts(x)
             | JudgeSurvival(x)
+            | SurvivalMoments(x)
+            | SurvivalCounts(x)
             | NoBetterThanNull(x)
             | ScoreCounts(x)
             | Gradient(x)
@@ -146,6 +150,10 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
             | Curvature(x)
         ):
             yield _weights_at(clients, client, x)
+    if isinstance(request, SurvivalMoments | SurvivalCounts):
+        scores = clients.scores(request.x, client)
+        own = scores**2 if isinstance(request, SurvivalMoments) else np.exp(scores - scores.max())
+        yield np.stack([own, own], axis=-1)[None]
 
 
 def _told_by_steps(request: LocalSteps, clients: Clients, client: int) -> Iterator[FloatArray]:

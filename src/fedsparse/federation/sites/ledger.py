@@ -51,7 +51,9 @@ _DIGEST_BYTES = 16
 _SHOWN_DIGITS = 8
 _MOST_KIND = 40
 """Characters of what a request calls itself."""
-JUDGING = ("Judge", "JudgeCounts", "JudgeSurvival", "NoBetterThanNull", "ScoreCounts")
+JUDGING = (
+    "Judge", "JudgeCounts", "JudgeSurvival", "NoBetterThanNull", "ScoreCounts", "SurvivalCounts",
+)  # fmt: skip
 """Requests that compare every row with a model."""
 _MOST_WITHHELD = 50
 """Names of withheld columns that a record holds; there may be thousands."""

@@ -48,6 +48,8 @@ _WAYS_OUT = {
     JudgeSurvivalAlone.__name__: "train with --held-out none",
     "LocalSteps": "train with --method FedSplice",
     "NoBetterThanNull": "train with --open-sums",
+    "SurvivalCounts": "have the site allow it",
+    "SurvivalMoments": "have the site allow it",
     "SharedCurvature": "train with --method FedIterHT",
     "Slopes": "train with --method FedIterHT",
     "Smoothness": "train with a --step-size",
@@ -62,8 +64,11 @@ _MOST_CUTS = 8
 _MOST_PARTINGS = 2
 """Cuts into parts, one of what the other leaves: choosing τ within training rows takes two."""
 
-_SELDOM_ASKED = ("Gradient", "ShiftedLasso")
-"""By no method that `train` offers by name."""
+_SELDOM_ASKED = (
+    "Gradient", "ShiftedLasso", "JudgeCounts", "JudgeCountsAlone", "JudgeSurvival",
+    "JudgeSurvivalAlone", "SurvivalCounts", "SurvivalMoments",
+)  # fmt: skip
+"""By no method that `train` offers by name, or of counts and survival alone."""
 
 
 class Policy(BaseModel):

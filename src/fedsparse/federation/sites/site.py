@@ -80,7 +80,7 @@ from fedsparse.modelling.model import Model
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import FEW_HOLES
-from fedsparse.requests import Fields, LocalSteps, Request
+from fedsparse.requests import Fields, LocalSteps, Request, SurvivalCounts
 from fedsparse.requests.fixed_sums import layout_of
 from fedsparse.requests.wire.answer_bytes import encode_answer
 from fedsparse.requests.wire.request_bytes import decode_request
@@ -461,6 +461,8 @@ class Site:
     def _read(self, engine: LocalEngine, lens: Lens, written: bytes) -> Request:
         """A request, with mini-batches of the site's own."""
         request = decode_request(written, engine.through(lens).shape)
+        if isinstance(request, SurvivalCounts):
+            return replace(request, fewest=max(request.fewest, self._policy.smallest_samples))
         if isinstance(request, LocalSteps) and request.batch_size:
             rows = engine.rows_shown(lens)
             return with_own_batches(request, rows, self._policy.smallest_samples)

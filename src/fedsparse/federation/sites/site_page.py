@@ -34,6 +34,8 @@ _TOLD_BY = {
     "JudgeCountsAlone": "how well a model of this site alone predicts counts, as sums over rows",
     "JudgeSurvival": "how well a model orders times, as counts of pairs and sums over rows",
     "JudgeSurvivalAlone": "how well a model of this site alone orders times, as sums over rows",
+    "SurvivalCounts": "how many had an event by time, among low, middle and high risks",
+    "SurvivalMoments": "sums of risks and of times",
     "JudgeAlone": "how well a model of this site alone predicts, as counts and sums over rows",
     "NoBetterThanNull": "whether a model predicts no better than one guess for all rows, 0 or 1",
     "LocalSteps": "a model after some steps on this site's rows",

@@ -123,11 +123,12 @@ class Loss:
             losses, first, second = slopes.row_derivatives(self.code, rows, targets)
             return AtScores(losses, first.reshape(scores.shape), second.reshape(scores.shape))
         own, weights = targets.T
-        return AtScores(
-            weights * self.values(scores, own),
-            weights * self.slopes(scores, own),
-            weights * self.curvatures(scores, own),
-        )
+        with np.errstate(all="ignore"):  # who asked looks for what is not finite
+            return AtScores(
+                weights * self.values(scores, own),
+                weights * self.slopes(scores, own),
+                weights * self.curvatures(scores, own),
+            )
 
     def drawn(self, scores: FloatArray, targets: FloatArray, rows: FloatArray) -> FloatArray | None:
         """Rows V so that the Hessian of a client's total loss is Zᵀ diag(curvatures) Z − VᵀV.

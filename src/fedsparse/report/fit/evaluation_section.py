@@ -6,6 +6,7 @@ import polars as pl
 
 from fedsparse.modelling.summary import Evaluation, Score
 from fedsparse.report.fit.confusion_table import confusion_table
+from fedsparse.report.fit.curve_charts import calibration_parts, curve_parts
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.metric_words import metric_names, metric_of
 from fedsparse.report.fit.readable_numbers import counted
@@ -48,10 +49,14 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
     names = metric_names(shown)
     parts: list[Part] = [Paragraph(_explanation(evaluation))]
     if len(shown) > 1:
-        parts += [_key(shown), Charts([score_chart(shown, name) for name in names])]
+        drawn = [name for name in names if not metric_of(name).is_context]
+        parts += [_key(shown), Charts([score_chart(shown, name) for name in drawn])]
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
+    if evaluation.dense is not None:
+        parts.append(Paragraph(_what_sparsity_costs(evaluation.dense)))
     if evaluation.confusion is not None:
         parts += [Subheading("Which classes are confused"), confusion_table(evaluation.confusion)]
+    parts += [*curve_parts(evaluation.curves), *calibration_parts(evaluation.calibration)]
     return [Section("How good the model is", parts)]
 
 
@@ -66,6 +71,8 @@ def _shown(scores: Sequence[Score]) -> list[Score]:
 
 
 def _explanation(evaluation: Evaluation) -> str:
+    if evaluation.folds == 0:
+        return f"Measured on {evaluation.held_out}."
     folds = f"{evaluation.folds}-fold cross-validation: " if evaluation.folds > 1 else ""
     text = (
         "Measured on rows that a model had not seen while it learnt "
@@ -105,6 +112,9 @@ def _line(
     cells = {"Site": site, "Rows": f"{max(score.rows for score in found.values()):,}"}
     for name in names:
         metric = metric_of(name)
+        if metric.is_context:  # the same, however a model is learnt
+            cells[metric.label] = metric.text(next(iter(found.values())).metrics.get(name))
+            continue
         for method in methods:
             heading = metric.label if len(methods) == 1 else f"{metric.label}, {method}"
             score = found.get(method)
@@ -113,8 +123,22 @@ def _line(
                 if score is None
                 else (score.metrics.get(name), score.intervals.get(name))
             )
-            cells[heading] = metric.with_interval(value, around)
+            # Those of other ways are in the charts: a table with all of them is too wide to read.
+            is_own = method == methods[0]
+            cells[heading] = metric.with_interval(value, around) if is_own else metric.text(value)
     return cells
+
+
+def _what_sparsity_costs(dense: Score) -> str:
+    known = [
+        f"{metric_of(name).label} {metric_of(name).with_interval(value, dense.intervals.get(name))}"
+        for name, value in dense.metrics.items()
+        if value is not None
+    ]
+    return (
+        "What sparsity costs: a model of all features (ridge), learnt by all sites together and "
+        f"judged on the same rows, has {', '.join(known)}."
+    )
 
 
 def _hint(evaluation: Evaluation, names: Sequence[str]) -> str:

@@ -1,17 +1,21 @@
 """The section on the chosen features: what they do, and how surely they belong."""
 
 from collections.abc import Sequence
+from math import exp
 
 import polars as pl
 
-from fedsparse.modelling.model import Model
+from fedsparse.modelling.model import RATIOS, Model
 from fedsparse.modelling.summary import Stability
 from fedsparse.report.fit.feature_charts import bars_chart, colour_map
 from fedsparse.report.fit.feature_effects import MOST, Effect, effects_of, unit_of
 from fedsparse.report.fit.readable_numbers import counted, number, percent, quoted
 from fedsparse.report.page import Section
-from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol, Table
+from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Symbol, Table
 from fedsparse.report.style import FIRST
+
+_MOST_OF_A_CLASS = 5
+"""Features named in a sentence; the map above has all of them."""
 
 
 def features_sections(model: Model, stability: Stability | None) -> list[Section]:
@@ -41,6 +45,7 @@ def features_sections(model: Model, stability: Stability | None) -> list[Section
         Paragraph(_explanation(model)),
         *_key(shown, stability),
         _chart(model, shown),
+        *_by_class(model, effects),
         Table(_table(model, shown)),
         Paragraph(_hint(model, effects), is_hint=True),
     ]
@@ -61,6 +66,13 @@ def _explanation(model: Model) -> str:
         return (
             f"A bar says by how much the predicted {quoted(model.target)} changes {rises}. "
             f"{compare}"
+        )
+    if model.task in RATIOS:
+        what = "rate" if model.task == "counts" else "hazard"
+        return (
+            f"Bars to the right raise the {what} of {quoted(model.predicted)}, bars to the left "
+            f"lower it. A bar's length is the change of its logarithm {rises}: e to that power is "
+            f"the {RATIOS[model.task]}. {compare}"
         )
     if model.task == "binary":
         low, high = model.classes or ("the first class", "the second class")
@@ -94,6 +106,40 @@ def _chart(model: Model, shown: Sequence[Effect]) -> Charts:
     return Charts([bars_chart(shown, unit_of(model))])
 
 
+def _by_class(model: Model, effects: Sequence[Effect]) -> list[Part]:
+    """Which features speak for and against each class, the strongest first."""
+    if model.task != "multiclass":
+        return []
+    rows = [
+        {
+            "Class": name,
+            "Speak for it": _named(effects, place, +1),
+            "Speak against it": _named(effects, place, -1),
+        }
+        for place, name in enumerate(model.classes or ())
+    ]
+    parts: list[Part] = [
+        Subheading("Which features speak for which class"),
+        Table(pl.DataFrame(rows), is_prose=True),
+    ]
+    if effects[0].frequency is not None:
+        hint = "In brackets: how often the feature is chosen from random halves of the rows."
+        parts.append(Paragraph(hint, is_hint=True))
+    return parts
+
+
+def _named(effects: Sequence[Effect], place: int, sign: int) -> str:
+    """The strongest features of a sign, each with its stability."""
+    own = [effect for effect in effects if sign * effect.per_deviation[place] > 0]
+    own = sorted(own, key=lambda effect: -abs(effect.per_deviation[place]))
+    names = [
+        effect.name if effect.frequency is None else f"{effect.name} ({effect.stability_text()})"
+        for effect in own[:_MOST_OF_A_CLASS]
+    ]
+    more = len(own) - len(names)
+    return ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])]) or "none"
+
+
 def _table(model: Model, shown: Sequence[Effect]) -> pl.DataFrame:
     columns = {"Feature": [effect.name for effect in shown]}
     if model.task == "multiclass":
@@ -105,6 +151,9 @@ def _table(model: Model, shown: Sequence[Effect]) -> pl.DataFrame:
     if model.task != "multiclass" and unit_of(model) != "unit":
         heading = f"Per {unit_of(model)}"
         columns[heading] = [number(effect.per_deviation[0]) for effect in shown]
+    ratio = RATIOS.get(model.task)
+    if ratio is not None:
+        columns[ratio.capitalize()] = [number(exp(effect.coefficients[0])) for effect in shown]
     if shown[0].frequency is not None:
         columns["Stability"] = [effect.stability_text() for effect in shown]
     if any(effect.without_a_site is not None for effect in shown):
@@ -127,6 +176,12 @@ def _hint(model: Model, effects: Sequence[Effect]) -> str:
 
 
 def _intercepts(model: Model) -> str:
+    if model.task == "survival":
+        return "Hazard ratio: for one unit of the feature, too."
+    if model.task == "counts":
+        rate = f"Rate at features of 0: {number(exp(model.intercepts[0]))}"
+        unit = "" if model.exposure is None else f" per {model.exposure}"
+        return f"{rate}{unit}. Rate ratio: for one unit of the feature, too."
     if model.task != "multiclass":
         return f"Intercept: {number(model.intercepts[0])}."
     pairs = zip(model.classes or (), model.intercepts, strict=False)

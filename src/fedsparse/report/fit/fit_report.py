@@ -8,12 +8,17 @@ from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.certainty_section import certainty_sections
 from fedsparse.report.fit.convergence_section import convergence_sections
 from fedsparse.report.fit.evaluation_section import evaluation_sections
+from fedsparse.report.fit.features_by_site_section import features_by_site_sections
 from fedsparse.report.fit.features_section import features_sections
 from fedsparse.report.fit.headline import headline
+from fedsparse.report.fit.plain_sentences import without_options
 from fedsparse.report.fit.provenance_section import provenance_sections
+from fedsparse.report.fit.rows_section import rows_sections
 from fedsparse.report.fit.selection_section import selection_sections
 from fedsparse.report.fit.sites_section import sites_sections
 from fedsparse.report.fit.stability_section import stability_sections
+from fedsparse.report.fit.survival_section import survival_sections
+from fedsparse.report.fit.tripod_section import tripod_sections
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import Notes, Paragraph
 
@@ -38,7 +43,8 @@ def fit_page(summary: FitSummary) -> Page:
     ...     title="LDL at two hospitals", created="2025-01-31T12:00", model=model, source="ldl.csv",
     ...     sites=sites, columns={"number": 12}, candidates=12, history=(), settings={}))
     >>> [section.heading for section in page.sections]
-    ['The features that were chosen', 'Sites and rows', 'Words on this page', 'How this was made']
+    ['The features that were chosen', 'Sites and rows', 'Where the rows went',
+    'For a report by TRIPOD', 'Words on this page', 'How this was made']
     """
     model = summary.model
     sections = [
@@ -47,10 +53,14 @@ def fit_page(summary: FitSummary) -> Page:
         *features_sections(model, summary.stability),
         *certainty_sections(model),
         *evaluation_sections(summary.evaluation),
+        *survival_sections(summary),
         *selection_sections(summary.selection),
         *stability_sections(summary.stability, {feature.name for feature in model.features}),
         *convergence_sections(summary),
         *sites_sections(summary),
+        *features_by_site_sections(summary),
+        *rows_sections(summary),
+        *tripod_sections(summary),
         *provenance_sections(summary),
     ]
     return Page(summary.title, headline(summary), sections, is_narrow=True)
@@ -72,5 +82,6 @@ def _no_features(summary: FitSummary) -> list[Section]:
 
 
 def _notes(summary: FitSummary) -> list[Section]:
-    told = (*filter(None, (summary.failure,)), *summary.notes)
+    every = (*filter(None, (summary.failure,)), *summary.notes)
+    told = list(filter(None, map(without_options, every)))
     return [Section("", [Notes("Please note", told)])] if told else []

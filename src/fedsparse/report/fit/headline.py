@@ -30,7 +30,7 @@ def headline(summary: FitSummary) -> str:
 
 
 def _finding(summary: FitSummary) -> str:
-    count, target = len(summary.model.features), quoted(summary.model.target)
+    count, target = len(summary.model.features), quoted(summary.model.predicted)
     if count == 0:
         none = f"None of {counted(summary.candidates, 'feature')}"
         if summary.selection is not None and summary.selection.chosen == 0:
@@ -60,6 +60,8 @@ def _skill(summary: FitSummary, target: str, *, is_one: bool) -> str:
         return ""
     name, value = known[0]
     ending = "s" if is_one else ""
+    if name == "deviance explained" and value > 0:
+        return f"explain{ending} {percent(value)} of the deviance of {target}"
     if name == "R²" and value > 0:
         share = f"{percent(value)}{_within(score, name, percent)}"
         return f"explain{ending} {share} of the variance of {target}"

@@ -24,6 +24,8 @@ class Metric:
         Whether lower is better, and values may lie decades apart.
     floor
         Lowest value that a chart tells apart from others.
+    is_context
+        Whether it says nothing of the model, so that no chart compares it.
     """
 
     label: str
@@ -31,6 +33,7 @@ class Metric:
     is_share: bool = False
     is_error: bool = False
     floor: float | None = None
+    is_context: bool = False
 
     def text(self, value: float | None) -> str:
         """The value as a reader sees it; a dash if it could not be worked out."""
@@ -77,6 +80,28 @@ METRICS = {
         "typical error in the target's unit (root mean square); lower is better",
         is_error=True,
     ),
+    "deviance explained": Metric(
+        "Deviance explained",
+        "share of the counts' deviance that is explained; 1 is best, 0 is what one rate does",
+        floor=-1.0,
+    ),
+    "deviance": Metric(
+        "Deviance",
+        "how far the predicted counts of a row are from what was counted; lower is better",
+        is_error=True,
+    ),
+    "mean rate": Metric("Mean rate", "what was counted, over the exposure", is_context=True),
+    "C-index": Metric(
+        "C-index",
+        "how often, of two rows of a site, the one with the higher risk has the event first; "
+        "0.5 is chance, 1 is best",
+    ),
+    "log-likelihood gained": Metric(
+        "Log-likelihood gained",
+        "by how much an event is likelier than at equal risks, as a logarithm; 0 is what "
+        "guessing does, higher is better",
+    ),
+    "events": Metric("Events", "rows in which the event happened", is_context=True),
 }
 """By the names that `fedsparse.modelling.metrics` gives them."""
 

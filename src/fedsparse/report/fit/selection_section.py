@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
+from fedsparse.modelling.choosing import sentence_on_other_seeds
 from fedsparse.modelling.summary import Selection, SelectionPoint
 from fedsparse.report.convergence_charts import scale_for
 from fedsparse.report.fit.chart_axes import close_scale
+from fedsparse.report.fit.path_chart import path_chart
 from fedsparse.report.fit.readable_numbers import counted, number, size
 from fedsparse.report.page import Section
-from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol
+from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Symbol
 from fedsparse.report.style import FIRST, LINES, PAPER, SECOND
 
 _TICKS = (0, 1, 2, 5, 10, 20, 50)
@@ -39,8 +41,31 @@ def selection_sections(selection: Selection | None) -> list[Section]:
         Paragraph(_explanation(selection)),
         Key(_key(selection)),
         Charts([selection_chart(selection)]),
+        *_path(selection),
     ]
     return [Section("How the number of features was chosen", parts)]
+
+
+def _path(selection: Selection) -> list[Part]:
+    """What the features do as more of them are allowed."""
+    if not selection.path:
+        return []
+    several = max(len(point.effects) for point in selection.path) > 1
+    colours = (
+        "The stronger the colour, the more it speaks for or against some class."
+        if several
+        else "Blue raises the prediction, orange lowers it, and the stronger the colour the more."
+    )
+    folds = " on average over the folds" if selection.method == "cv" else ""
+    frame = " The frame marks the number that was chosen." if selection.chosen else ""
+    return [
+        Subheading("Which features come first"),
+        Paragraph(
+            f"From left to right models have more features; a cell says what a feature does in "
+            f"such a model{folds}. {colours}{frame}"
+        ),
+        Charts([path_chart(selection)]),
+    ]
 
 
 def selection_chart(selection: Selection) -> alt.LayerChart:
@@ -130,13 +155,18 @@ def _explanation(selection: Selection) -> str:
     )
     return (
         f"Models with {min(tried):,} to {counted(max(tried), 'feature')} were compared "
-        f"by {_means(selection)} (lower is better). {_choice(selection)} {cost}"
+        f"by {_means(selection)} (lower is better). {_choice(selection)} {_others(selection)}{cost}"
     )
+
+
+def _others(selection: Selection) -> str:
+    told = sentence_on_other_seeds(selection)
+    return "" if told is None else f"Had the rows been cut otherwise: {told} "
 
 
 def _means(selection: Selection) -> str:
     if selection.method == "cv":
-        return f"cross-validation, that is, by the {selection.measure}"
+        return f"cross-validation, that is, by {selection.measure}"
     return f"{selection.measure}, which weighs how well a model fits against how large it is"
 
 

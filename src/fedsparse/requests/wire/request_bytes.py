@@ -34,6 +34,8 @@ from fedsparse.requests import (
     Slopes,
     Smoothness,
     SmoothnessAbove,
+    SurvivalCounts,
+    SurvivalMoments,
 )
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.constraint_json import constraint_from_json, constraint_to_json
@@ -49,9 +51,11 @@ REQUESTS: dict[str, type[Request]] = {
         SmoothnessAbove,
         Evaluate,
         Judge,
+        ScoreCounts,
         JudgeCounts,
         JudgeSurvival,
-        ScoreCounts,
+        SurvivalMoments,
+        SurvivalCounts,
         NoBetterThanNull,
         Gradient,
         Slopes,
