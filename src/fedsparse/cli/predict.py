@@ -181,7 +181,7 @@ def _write_page(
         every.update(sums)
     source = ", ".join(str(table) for table in tables)
     evaluation = Evaluation(
-        folds=1,
+        folds=0,
         held_out=f"{whole.rows:,} rows of {source}",
         scores=tuple(
             Score(method="federated", site=name, **_score_of(own)) for name, own in every.items()

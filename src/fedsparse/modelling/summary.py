@@ -189,6 +189,7 @@ class Evaluation(StoredPart):
     """Metrics on rows that the models had not seen."""
 
     folds: int
+    """0: the model was tried on other rows, and none were held out."""
     held_out: str
     """Which rows, in words."""
     scores: tuple[Score, ...]

@@ -71,6 +71,8 @@ def _shown(scores: Sequence[Score]) -> list[Score]:
 
 
 def _explanation(evaluation: Evaluation) -> str:
+    if evaluation.folds == 0:
+        return f"Measured on {evaluation.held_out}."
     folds = f"{evaluation.folds}-fold cross-validation: " if evaluation.folds > 1 else ""
     text = (
         "Measured on rows that a model had not seen while it learnt "

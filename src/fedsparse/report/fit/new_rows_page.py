@@ -35,7 +35,7 @@ def new_rows_page(
     >>> model = Model(task="regression", target="ldl", intercepts=(3.1,), features=(), columns=(),
     ...               settings={}, fingerprint="", versions={})
     >>> score = Score(method="federated", site=None, rows=40, metrics={"R²": 0.7})
-    >>> tested = Evaluation(folds=1, held_out="40 rows of new.csv", scores=(score,))
+    >>> tested = Evaluation(folds=0, held_out="40 rows of new.csv", scores=(score,))
     >>> new_rows_page(model, tested, "new.csv").title
     'A model of “ldl” on other rows'
     """
@@ -57,7 +57,7 @@ def _introduction(model: Model, evaluation: Evaluation) -> str:
     overall = evaluation.overall
     rows = 0 if overall is None else overall.rows
     features = counted(len(model.features), "feature")
-    text = f"A model of {features} was tried on {counted(rows, 'row')} that it was not learnt from."
+    text = f"A model of {features} was tried on {counted(rows, 'row')}."
     metrics = {} if overall is None else overall.metrics
     known = [
         f"{metric_of(name).label}{SPACE}={SPACE}{metric_of(name).text(value)}"
