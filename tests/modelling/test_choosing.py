@@ -7,7 +7,7 @@ import pytest
 
 import fedsparse as fs
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
-from fedsparse.modelling.fitting import FitOptions, fit
+from fedsparse.modelling.fitting import FitOptions, fit, prepare
 from fedsparse.modelling.stability import select_stably
 
 LEAST_SQUARES = FitOptions(fs.SquaredError(l2=1e-4))
@@ -325,3 +325,32 @@ def test_a_threshold_without_error_control_is_refused(threshold):
             NAMES,
             threshold=threshold,
         )
+
+
+def test_the_unit_of_an_exposure_does_not_change_what_ebic_chooses():
+    """Years or days: the same rows, and the same likelihood but for a constant."""
+    random = np.random.default_rng(0)
+    Z = random.standard_normal((120, 12))
+    years = random.uniform(0.5, 3.0, 120)
+    counts = random.poisson(years * np.exp(0.3 * Z[:, 4] + 0.1 * Z[:, 7])).astype(float)
+    penalties = []
+    for unit in (1.0, 365.25):
+        exposures = unit * years
+        data = fs.FederatedData.from_table(Z, counts / exposures, np.arange(120) % 4, exposures)
+        loss = fs.Poisson(l2=1e-6 / unit)
+        selection, _ = hold(choose_by_ebic, data, [0, 1, 2, 3], FitOptions(loss), loss=loss)
+        scores = np.array([point.score for point in selection.points])
+        penalties.append((selection.chosen, *(scores - scores[0]).round(1).tolist()))
+    assert penalties[0] == penalties[1]
+
+
+def test_ebic_of_survival_counts_events():
+    random = np.random.default_rng(0)
+    Z = random.standard_normal((200, 5))
+    times = random.exponential(np.exp(-Z[:, 2]))
+    signed = np.where(np.arange(200) % 4 == 0, times, -times)
+    data = fs.FederatedData.from_table(Z, signed, np.arange(200) % 4)
+    options = FitOptions(fs.Cox(l2=1e-3))
+    engine = fs.LocalEngine(data, options.loss)
+    prepared = fs.converse(engine, prepare(engine, options))
+    assert prepared.observations == np.count_nonzero(signed > 0)

@@ -272,6 +272,8 @@ def _smallness(feature: "Feature") -> float:
 
 def _print_scores(summary: "FitSummary") -> None:
     """Metrics on held-out rows, all sites first."""
+    from fedsparse.report.fit.metric_words import metric_of
+
     evaluation = summary.evaluation
     assert evaluation is not None
     names = list(evaluation.scores[0].metrics)
@@ -289,7 +291,14 @@ def _print_scores(summary: "FitSummary") -> None:
             (score.site or "all sites") if score.method == "federated" else "",
             ways[score.method],
             str(score.rows),
-            *(with_interval(score.metrics[name], score.intervals.get(name)) for name in names),
+            *(
+                with_interval(
+                    score.metrics[name],
+                    score.intervals.get(name),
+                    is_count=metric_of(name).is_count,
+                )
+                for name in names
+            ),
         ]
         for score in (*overall, *dense, *of_sites)
     ]

@@ -93,6 +93,8 @@ def evaluate(
     if json:
         typer.echo(to_json.dumps(scores, ensure_ascii=False))
         return
+    from fedsparse.report.fit.metric_words import metric_of
+
     lines = list(scores["sites"].items())
     if len(lines) > 1:
         lines = [("all sites", scores["all"]), *lines]
@@ -101,7 +103,14 @@ def evaluate(
         [
             name,
             str(score["rows"]),
-            *(with_interval(score["metrics"][own], score["intervals"][own]) for own in names),
+            *(
+                with_interval(
+                    score["metrics"][own],
+                    score["intervals"][own],
+                    is_count=metric_of(own).is_count,
+                )
+                for own in names
+            ),
         ]
         for name, score in lines
     ]

@@ -144,14 +144,20 @@ def shown(number: float | None) -> str:
     return text.removesuffix(".")
 
 
-def with_interval(number: float | None, around: "Interval | None") -> str:
-    """A number with its interval, for a table.
+def with_interval(
+    number: float | None, around: "Interval | None", *, is_count: bool = False
+) -> str:
+    """A number with its interval, for a table; what was counted is a whole number.
 
     Examples
     --------
     >>> with_interval(1.0, (0.571, 1.0)), with_interval(0.5, None)
     ('1.00 (0.571 to 1.00)', '0.500')
+    >>> with_interval(53.0, None, is_count=True)
+    '53'
     """
+    if is_count and number is not None:
+        return f"{number:.0f}"
     if number is None or around is None:
         return shown(number)
     return f"{shown(number)} ({shown(around[0])} to {shown(around[1])})"

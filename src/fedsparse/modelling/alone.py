@@ -11,6 +11,7 @@ from fedsparse.engines.conversation import Conversation, converse
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
+from fedsparse.errors import OptionError
 from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
@@ -48,7 +49,8 @@ class JudgeAlone(Request):
     standardize, intercept, rounds, seed
         As in `FitOptions`.
     centre
-        Taken from numbers before they are added up, the same at all sites.
+        Taken from numbers before they are added up, the same at all sites. Of counts the rate that
+        `JudgeCounts` calls a guess.
     """
 
     of_everyone: ClassVar[bool] = True
@@ -139,6 +141,10 @@ class JudgeAlone(Request):
 class JudgeCountsAlone(JudgeAlone):
     """The same of counts."""
 
+    def __post_init__(self) -> None:
+        if not 0.0 < self.centre < np.inf:
+            raise OptionError("a rate to compare with must be above 0")
+
     def answer_shapes(self, shape: tuple[int, ...]) -> Shapes:
         """See `fedsparse.requests.judged_outcomes.judged_counts`."""
         return COUNTS_SHAPES
@@ -146,7 +152,8 @@ class JudgeCountsAlone(JudgeAlone):
     def _judged(
         self, unseen: FederatedData, loss: Loss, scores: FloatArray, offset: float
     ) -> dict[str, FloatArray]:
-        return judged_counts(loss.encode(unseen).values, unseen.row_weights, scores)
+        rates = loss.encode(unseen).values
+        return judged_counts(rates, unseen.row_weights, scores, guess=self.centre)
 
 
 @travels

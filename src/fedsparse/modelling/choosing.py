@@ -170,7 +170,9 @@ def choose_by_ebic(
     """Choose τ by EBIC (Chen & Chen, Biometrika 2008) on all rows, and the model of that τ.
 
     EBIC = deviance + k log n + 2γ log C(d, k) with γ = 1 and k non-zero coefficients; the deviance
-    is n log(RSS / n) for the squared loss and 2n times the log-loss otherwise.
+    is n log(RSS / n) for the squared loss, and −2 times the log-likelihood otherwise. n is what the
+    rows weigh, as a rule 1 each; of counts it is how many rows there are and not their exposure,
+    which has a unit, and of survival how many events (Volinsky & Raftery, Biometrics 2000).
 
     Parameters
     ----------

@@ -46,6 +46,11 @@ def of_auc(in_order: float, pairs: float, partners: float) -> Interval | None:
     it does not vanish where all pairs are in order (Newcombe, Statistics in Medicine 2006, method
     5). Pairs of several strata are independent, and their variances add up.
 
+    A C-index is the same but for rows in the middle: of two pairs that share such a row, one with
+    an earlier and one with a later row, one is in order the more often as the other is not. Its
+    partners are half of the squares of `partners_by_row` less the pairs, which gives the variance
+    of Kendall's τ where scores say nothing, and more than needed where they say nearly all.
+
     Parameters
     ----------
     in_order, pairs
@@ -134,6 +139,35 @@ def of_share_explained(
     half = _quantile(rows - 2) * np.sqrt(variance)
     with np.errstate(over="ignore"):
         return _finite(*(1.0 - (1.0 - explained) * np.exp([half, -half])).tolist())
+
+
+def of_deviance_explained(
+    deviance: float, without: float, squares: float, rows: float
+) -> Interval | None:
+    """Interval of a share of deviance, by the delta method for its logarithm; or None.
+
+    As that of R², but from what single rows show: counts have tails of many kinds.
+
+    Parameters
+    ----------
+    deviance, without
+        Of the model, and of one rate for all rows.
+    squares
+        Σ (a − deviance / without · b)², with what a row has of one and of the other.
+    rows
+        How many.
+
+    Examples
+    --------
+    >>> [round(limit, 2) for limit in of_deviance_explained(30.0, 60.0, 20.0, 60)]
+    [0.32, 0.63]
+    """
+    if rows < 3 or deviance <= 0 or without <= 0:
+        return None
+    spread = np.sqrt(max(squares, 0.0) * rows / (rows - 1)) / deviance
+    half = _quantile(rows - 2) * spread
+    with np.errstate(over="ignore"):
+        return _finite(*(1.0 - deviance / without * np.exp([half, -half])).tolist())
 
 
 def kurtosis_of(rows: float, squares: float, fourths: float) -> float:

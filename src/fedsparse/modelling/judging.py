@@ -31,9 +31,6 @@ from fedsparse.requests import Answers, Judge, JudgeCounts, JudgeSurvival, Reque
 ChooseSparsity = Callable[[Engine, Prepared], Conversation[int]]
 """Gives τ for training rows, so that choosing is part of what is judged."""
 
-_JUDGING: dict[Outcome, type[Judge] | type[JudgeCounts] | type[JudgeSurvival]] = {
-    "numbers": Judge, "classes": Judge, "counts": JudgeCounts, "survival": JudgeSurvival,
-}  # fmt: skip
 _ALONE: dict[Outcome, type[JudgeAlone]] = {
     "numbers": JudgeAlone, "classes": JudgeAlone, "counts": JudgeCountsAlone,
     "survival": JudgeSurvivalAlone,
@@ -200,10 +197,17 @@ def judged_on_site(
     40
     """
     unseen = engine.through(replace(prepared.engine.lens, rows=engine.lens.rows))
-    request = _JUDGING[options.loss.outcome](model.result.coef)
+    request = _judging(options.loss.outcome, model.result.coef, prepared)
     (told,) = yield (unseen.ask(request, which=np.array([place])),)
     judged = _told(told, options, model.scaling.offset)
     return None if judged is None else _score("federated", engine.names[place], judged)
+
+
+def _judging(outcome: Outcome, x: FloatArray, prepared: Prepared) -> Request:
+    """What is asked of held-out rows; counts are compared with the rate of the others."""
+    if outcome == "counts":
+        return JudgeCounts(x, guess=prepared.mean_target)
+    return JudgeSurvival(x) if outcome == "survival" else Judge(x)
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ class _Judge:
         self.on_model("all sites together" if method == "federated" else "all rows in one place")
         lens = self._unseen(prepared, part)
         unseen = self.engine.through(lens)
-        request: Request = _JUDGING[self.options.loss.outcome](model.result.coef)
+        request = _judging(self.options.loss.outcome, model.result.coef, prepared)
         sites: list[tuple[str | None, Int64Array | None]] = [(None, None)]
         if self.engine.can_single_out:
             sites += [(name, np.array([place])) for place, name in enumerate(self.engine.names)]
@@ -266,7 +270,7 @@ class _Judge:
         x = yield from fit_dense(prepared)
         self.on_model("all features")
         unseen = self.engine.through(self._unseen(prepared, part))
-        (told,) = yield (unseen.ask(_JUDGING[self.options.loss.outcome](x)),)
+        (told,) = yield (unseen.ask(_judging(self.options.loss.outcome, x, prepared)),)
         return _OfFold([("dense", None, self._judged(told, prepared.scaling.offset))])
 
     def _unseen(self, prepared: Prepared, part: int) -> Lens:
@@ -289,7 +293,11 @@ class _Judge:
             intercept=options.intercept,
             rounds=options.rounds,
             seed=options.seed,
-            centre=prepared.scaling.offset,
+            centre=(
+                prepared.mean_target
+                if options.loss.outcome == "counts"
+                else prepared.scaling.offset
+            ),
         )
         whole = self.engine.through(replace(self.engine.lens, loss=options.loss, scaling=None))
         names = self.engine.names

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsparse.arrays import FloatArray
-from fedsparse.modelling.intervals import Interval
+from fedsparse.modelling.intervals import (
+    Interval,
+    of_auc,
+    of_deviance_explained,
+    of_positive_mean,
+)
 from fedsparse.modelling.metrics import Judged, Metrics
 from fedsparse.requests import Answers
 
@@ -23,7 +28,8 @@ class JudgedCounts:
     --------
     >>> from fedsparse.requests.judged_outcomes import judged_counts
     >>> rates = np.array([1.0, 3.0])
-    >>> JudgedCounts(**judged_counts(rates, None, np.log(rates))).metrics()["deviance explained"]
+    >>> found = JudgedCounts(**judged_counts(rates, None, np.log(rates))).metrics()
+    >>> round(found["deviance explained"], 9)
     1.0
     """
 
@@ -49,7 +55,7 @@ class JudgedCounts:
     def deviances(self) -> tuple[float, float]:
         """Of the predictions, and of one rate for all rows: the best there is."""
         total = float(self.counts[1])
-        exposure, saturated, likelihood = (float(value) for value in self.sums)
+        exposure, saturated, likelihood = (float(value) for value in self.sums[:3])
         without = 2.0 * (saturated - total * np.log(total / exposure)) if total else 0.0
         return max(2.0 * (saturated - total - likelihood), 0.0), max(float(without), 0.0)
 
@@ -67,12 +73,35 @@ class JudgedCounts:
         }
 
     def intervals(self) -> dict[str, Interval | None]:
-        """None yet: the sums that are told give no interval."""
-        return dict.fromkeys(self.metrics())
+        """95 % intervals of what speaks of the model; None where there are too few rows for one.
+
+        Examples
+        --------
+        >>> from fedsparse.requests.judged_outcomes import judged_counts
+        >>> counts, scores = np.array([0.0, 2.0, 1.0, 4.0, 2.0, 6.0]), np.linspace(-0.5, 1.5, 6)
+        >>> six = JudgedCounts(**judged_counts(counts, None, scores, guess=2.5))
+        >>> [round(limit, 2) for limit in six.intervals()["deviance explained"]]
+        [-0.79, 0.89]
+        """
+        told, own, products, against = (float(value) for value in self.sums[3:])
+        found = dict.fromkeys(self.metrics())
+        if told == 0:
+            return found
+        # Sites with few rows do not tell squares: theirs are taken to be like those of others.
+        scale = self.rows / told
+        deviance, without = self.deviances
+        explained = self.metrics()["deviance explained"]
+        around = None
+        if explained is not None:
+            share = 1.0 - explained
+            squares = scale * (own - 2.0 * share * products + share**2 * against)
+            around = of_deviance_explained(deviance, without, squares, self.rows)
+        mean = of_positive_mean(deviance, scale * own, self.rows)
+        return found | {"deviance explained": around, "deviance": mean}
 
     def guessing(self) -> dict[str, float]:
-        """Nothing, as long as there are no intervals to compare with."""
-        return {}
+        """What one rate for all rows explains: nothing."""
+        return {"deviance explained": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +146,7 @@ class JudgedSurvival:
         None where no pair can be compared, or nothing happened.
         """
         events = float(self.counts[1])
-        likelihood, without, in_order, pairs = (float(value) for value in self.sums)
+        likelihood, without, in_order, pairs = (float(value) for value in self.sums[:4])
         return {
             "C-index": in_order / pairs if pairs else None,
             "log-likelihood gained": (without - likelihood) / events if events else None,
@@ -125,12 +154,24 @@ class JudgedSurvival:
         }
 
     def intervals(self) -> dict[str, Interval | None]:
-        """None yet: the sums that are told give no interval."""
-        return dict.fromkeys(self.metrics())
+        """95 % interval of the C-index; None where no pair can be compared.
+
+        Examples
+        --------
+        >>> from fedsparse.problem.losses import as_loss
+        >>> from fedsparse.requests.judged_outcomes import judged_survival
+        >>> times = np.arange(1.0, 7.0)
+        >>> six = JudgedSurvival(**judged_survival(times, -times, as_loss("cox")))
+        >>> six.metrics()["C-index"], [round(limit, 2) for limit in six.intervals()["C-index"]]
+        (1.0, [0.68, 1.0])
+        """
+        _, _, in_order, pairs, partners = (float(value) for value in self.sums)
+        around = of_auc(in_order, pairs, partners / 2.0 - pairs)
+        return dict.fromkeys(self.metrics()) | {"C-index": around}
 
     def guessing(self) -> dict[str, float]:
-        """Nothing, as long as there are no intervals to compare with."""
-        return {}
+        """What chance puts in order: half of all pairs."""
+        return {"C-index": 0.5}
 
 
 AnyJudged = Judged | JudgedCounts | JudgedSurvival

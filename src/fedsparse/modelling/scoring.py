@@ -175,7 +175,8 @@ def judged_scores(
     """How `Model.scores` compare with targets."""
     own = scores if model.task == "multiclass" else scores[:, 0]
     if model.task == "counts":
-        return JudgedCounts(**judged_counts(targets, exposures, own))
+        rate = max(float(np.average(targets, weights=exposures)), _NOBODY)
+        return JudgedCounts(**judged_counts(targets, exposures, own, guess=rate))
     if model.task == "survival":
         return JudgedSurvival(**judged_survival(targets, own, as_loss("cox")))
     if model.task == "regression" and model.link == "log":

@@ -25,7 +25,7 @@ OUTCOMES = {
     "counts": (fallers, {"target": "falls", "exposure": "days"}),
     "survival": (survivors, {"target": "months", "event": "died"}),
 }
-ANALYSIS = FitSpecification(sparsity=2, stability=1, rounds=20, dense="no")
+ANALYSIS = FitSpecification(sparsity=2, stability=1, rounds=20, dense="yes")
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ def objection_to_judged_counts(counts: FloatArray, sums: FloatArray, rounding: f
 
     Examples
     --------
-    >>> objection_to_judged_counts(np.array([2.5, 1.0]), np.array([9.0, 0.0, -1.0]), 1e-6)
+    >>> objection_to_judged_counts(np.array([2.5, 1.0]), np.zeros(7), 1e-6)
     'rows are counted that are not whole'
     """
     rows, counted = (float(number) for number in counts)
@@ -27,6 +27,12 @@ def objection_to_judged_counts(counts: FloatArray, sums: FloatArray, rounding: f
         return "rows are counted that are not whole"
     if counted < -rounding or float(sums[0]) < 0 or (rows > 0 and float(sums[0]) == 0):
         return "a count or an exposure is below 0"
+    told, own, products, against = (float(number) for number in sums[3:])
+    if _is_not_whole(told, rounding) or told > rows * (1.0 + rounding):
+        return f"{told:g} of {rows:g} rows are squared"
+    slack = 1.0 + rounding
+    if min(own, products, against) < -rounding or products**2 > own * against * slack + rounding:
+        return "squares of deviances are those of no rows"
     return None
 
 
@@ -44,7 +50,7 @@ def objection_to_judged_survival(
 
     Examples
     --------
-    >>> told = np.array([9.0, 2.0]), np.array([3.0, 4.0, 40.0, 50.0])
+    >>> told = np.array([9.0, 2.0]), np.array([3.0, 4.0, 40.0, 50.0, 90.0])
     >>> objection_to_judged_survival(*told, rows=9.0, rounding=1e-6)
     '50 pairs of rows are compared of 16'
     """
@@ -60,6 +66,9 @@ def objection_to_judged_survival(
     most = events * max(judged - 1.0, 0.0)
     if in_order > pairs * slack or pairs > most * slack:
         return f"{pairs:g} pairs of rows are compared of {most:g}"
+    # No row has more partners than there are others, and all together have two of each pair.
+    if _is_not_whole(float(sums[4]), rounding) or sums[4] > 2.0 * pairs * judged * slack:
+        return "a row is compared with more rows than there are"
     return None
 
 

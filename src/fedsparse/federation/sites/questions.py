@@ -24,8 +24,17 @@ from fedsparse.arrays import FloatArray
 from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.engines.lens import Lens
 from fedsparse.errors import FederationError
+from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.rows import Rows, Without
-from fedsparse.requests import Curvature, LocalSteps, Request, ScoreCounts, Slopes
+from fedsparse.requests import (
+    Curvature,
+    JudgeCounts,
+    LocalSteps,
+    Request,
+    ScoreCounts,
+    Slopes,
+    SurvivalCounts,
+)
 from fedsparse.requests.wire.request_bytes import encode_request
 
 _KEY_BYTES = 12
@@ -120,6 +129,12 @@ def _plain(request: Request) -> Request:
         return replace(request, units=None, bits=8, with_diagonal=True)
     if isinstance(request, ScoreCounts):
         return replace(request, threshold=0.5, fewest=1)  # the other bins stay what they are
+    if isinstance(request, JudgeCounts):
+        return replace(request, guess=1.0)
+    if isinstance(request, SurvivalCounts):
+        return replace(request, low=0.0, high=0.0, width=1.0, bins=1, fewest=1)
+    if isinstance(request, JudgeAlone):
+        return replace(request, centre=1.0)
     return request
 
 

@@ -26,6 +26,8 @@ class Metric:
         Lowest value that a chart tells apart from others.
     is_context
         Whether it says nothing of the model, so that no chart compares it.
+    is_count
+        Whether it is a whole number.
     """
 
     label: str
@@ -34,11 +36,14 @@ class Metric:
     is_error: bool = False
     floor: float | None = None
     is_context: bool = False
+    is_count: bool = False
 
     def text(self, value: float | None) -> str:
         """The value as a reader sees it; a dash if it could not be worked out."""
         if value is None:
             return "–"
+        if self.is_count:
+            return f"{value:,.0f}"
         return percent(value) if self.is_share else number(value)
 
     def drawn(self, value: float) -> float:
@@ -101,7 +106,7 @@ METRICS = {
         "by how much an event is likelier than at equal risks, as a logarithm; 0 is what "
         "guessing does, higher is better",
     ),
-    "events": Metric("Events", "rows in which the event happened", is_context=True),
+    "events": Metric("Events", "rows in which the event happened", is_context=True, is_count=True),
 }
 """By the names that `fedsparse.modelling.metrics` gives them."""
 
