@@ -13,7 +13,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from contextlib import chdir
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,22 @@ def refreshed(page: Path, folder: Path) -> str:
             exec(compile(code, str(page), "exec"), names)
         return block.group()
 
-    with chdir(folder):
+    with chdir(folder), _imports_from(folder):
         return _BLOCK.sub(run, text)
+
+
+@contextmanager
+def _imports_from(folder: Path) -> Iterator[None]:
+    """Files that a page wrote are modules, as they are for a user beside them."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            if (folder / f"{name}.py").exists():
+                del sys.modules[name]
 
 
 def make_tables(folder: Path) -> None:

@@ -160,7 +160,7 @@ class TestPage:
 
     def test_shows_table_note_and_settings(self):
         html = page_of(made_up_history()).html()
-        assert '<th scope="row">Fed-HT</th><td>20</td>' in html
+        assert '<th scope="row">Fed-HT</th><td data-label="Rounds">20</td>' in html
         assert "A note." in html
         assert "<dt>Seed</dt><dd>0</dd>" in html
 

@@ -53,8 +53,8 @@ class Baseline(StoredPart):
 
     Examples
     --------
-    >>> Baseline(times=(5.0, 10.0), cumulative_hazard=(0.1, 0.3)).at(7.5)
-    0.2
+    >>> Baseline(times=(5.0, 10.0), cumulative_hazard=(0.1, 0.3)).at(10.0)
+    0.3
     """
 
     times: tuple[float, ...]
