@@ -18,7 +18,7 @@ from fedsparse.modelling.judging import evaluate_held_out, given
 from fedsparse.modelling.metrics import Judged
 
 REPEATS = 2000
-FITTED = 200
+FITTED = 100
 ROWS = (6, 60, 600)
 ENDLESS = 400_000
 SITES = 4

@@ -448,3 +448,21 @@ def test_a_checkpoint_from_another_start_is_refused(tmp_path):
     fs.run(fs.FedSplice(TAU, start_at=np.arange(24.0)), data, checkpoint=path, rounds=2)
     with pytest.raises(fs.CheckpointError):
         fs.run(fs.FedSplice(TAU, start_at=-np.arange(24.0)), data, checkpoint=path, rounds=4)
+
+
+# ---------------------------------------------------------------- losses without a bound
+
+
+@pytest.mark.parametrize("level", [-2.0, 0.0, 2.0, 4.0])
+def test_counts_of_any_size_are_learnt_from_zero(level):
+    """Newton's first step leads far too high where rates are large; it is shortened then."""
+    random = np.random.default_rng(0)
+    clients = []
+    for _ in range(3):
+        Z = np.column_stack([np.ones(200), random.standard_normal((200, 20))])
+        rates = np.exp(level + 0.5 * Z[:, 3] - 0.4 * Z[:, 7])
+        clients.append((Z, random.poisson(rates).astype(float)))
+    data = federate(clients)
+    result = fs.run(fs.FedSplice(3), data, loss="poisson", threads=1)
+    assert result.coef[0] == pytest.approx(level, abs=0.5)
+    assert result.coef[[3, 7]] == pytest.approx([0.5, -0.4], abs=0.25)

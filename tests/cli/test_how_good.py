@@ -113,4 +113,5 @@ def test_other_seeds_need_a_number_to_choose(fit):
 def test_intervals_of_one_fold_cannot_be_asked_for(fit):
     code, _, told = fit(patients(), "--folds", 1)
     assert code == 2
-    assert "No such option: --folds" in told
+    assert "No such option" in told
+    assert "--folds" in told

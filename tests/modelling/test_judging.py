@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import fedsparse as fs
-from fedsparse.modelling.fitting import FitOptions
+from fedsparse.modelling.fitting import FitOptions, fit
 from fedsparse.modelling.judging import evaluate_held_out, given
+from fedsparse.modelling.stability import select_stably
 
 
 def hold(data, choose, options, **how):
@@ -82,3 +83,34 @@ def test_a_given_penalty_is_that_of_sites_alone_too():
         return losses["alone"]
 
     assert alone(0.01) < 0.9 * alone(8.0)
+
+
+def test_a_site_left_out_is_judged_by_the_model_of_the_others():
+    engine = fs.LocalEngine(labs(), "squared")
+    options = FitOptions(fs.SquaredError())
+    names = [str(place) for place in range(15)]
+    found = fs.converse(engine, select_stably(engine, 2, options, names, pairs=1))
+    assert [own.score.rows for own in found.left_out] == [60, 24, 6]
+    first = found.left_out[0].score
+    assert first.site == "a"
+    data = labs()
+    others = fs.FederatedData.from_clients(
+        [(data.client(place).features, data.client(place).targets) for place in (1, 2)]
+    )
+    alone = fs.LocalEngine(others, "squared")
+    model = fs.converse(alone, fit(alone, 2, options.nearly))
+    own = data.client(0)
+    predicted = own.features @ model.coefficients + model.intercept
+    explained = 1 - np.mean((own.targets - predicted) ** 2) / own.targets.var()
+    assert first.metrics["R²"] == pytest.approx(explained, abs=1e-9)
+    low, high = first.intervals["R²"]
+    assert low < explained < high
+
+
+def test_where_sites_cannot_be_singled_out_none_is_judged_alone():
+    engine = fs.LocalEngine(labs(), "squared", sums="fixed")
+    names = [str(place) for place in range(15)]
+    found = fs.converse(
+        engine, select_stably(engine, 2, FitOptions(fs.SquaredError()), names, pairs=1)
+    )
+    assert found.left_out == ()

@@ -252,7 +252,7 @@ def _title_of_features(summary: "FitSummary") -> str:
 
     score = None if summary.evaluation is None else summary.evaluation.overall
     model = summary.model
-    count, outcome, most = len(model.features), model.predicted, model.most_of_a_class
+    count, outcome, most = len(model.features), model.predicted_in_words, model.most_of_a_class
     more = f", at most {most} of each class" if most is not None else ""
     more += f", the {_MOST_SHOWN} largest" if count > _MOST_SHOWN else ""
     chosen = f"{count} of {summary.candidates:,} features"

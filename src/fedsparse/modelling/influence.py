@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedsparse.modelling.summary import FitSummary
+from fedsparse.modelling.summary import FitSummary, Score
 
 _FEWEST_SITES = 3
 _DISTANCE, _FEWEST_LOST = 0.5, 2
@@ -26,6 +26,8 @@ class Influence:
         Jaccard distance of the features with and without it: 0 if they are the same, 1 if none is.
     objective
         f of the model without it, over the rows of the others.
+    score
+        Of that model at the site itself; None if that was not measured.
     """
 
     site: str
@@ -34,6 +36,7 @@ class Influence:
     added: int
     distance: float
     objective: float
+    score: Score | None = None
 
 
 def influences_of(summary: FitSummary) -> list[Influence]:
@@ -69,7 +72,7 @@ def influences_of(summary: FitSummary) -> list[Influence]:
         others = set(own.features)
         kept, lost, added = len(chosen & others), len(chosen - others), len(others - chosen)
         distance = (lost + added) / max(kept + lost + added, 1)
-        found.append(Influence(own.site, kept, lost, added, distance, own.objective))
+        found.append(Influence(own.site, kept, lost, added, distance, own.objective, own.score))
     return sorted(found, key=lambda own: (-own.distance, own.objective))
 
 

@@ -15,6 +15,7 @@ from fedsparse.modelling.curves import calibration_of_numbers, curves_of
 from fedsparse.modelling.dense import fit_dense
 from fedsparse.modelling.fitting import (
     FitOptions,
+    Fitted,
     OnModel,
     Prepared,
     fit_model,
@@ -167,6 +168,41 @@ def _closely(
     }
 
 
+def judged_on_site(
+    engine: Engine, prepared: Prepared, model: Fitted, options: FitOptions, place: int
+) -> Conversation[Score | None]:
+    """How a model does at a site that had no part in it; None if that has no rows to judge on.
+
+    Parameters
+    ----------
+    engine
+        Shows all rows, not scaled.
+    prepared, model
+        Rows that were learnt from, and what was learnt.
+    options
+        How.
+    place
+        Of the site.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> from fedsparse.modelling.fitting import prepare
+    >>> data = fs.datasets.simulation_1(clients=3, samples=40, width=20, relevant=3)
+    >>> engine, options = fs.LocalEngine(data, "squared"), FitOptions(fs.SquaredError())
+    >>> rows = engine.where(engine.lens.rows.without(1))
+    >>> prepared = fs.converse(engine, prepare(rows, options))
+    >>> model = fs.converse(engine, fit_model(prepared, 3, options))
+    >>> fs.converse(engine, judged_on_site(engine, prepared, model, options, 1)).rows
+    40
+    """
+    unseen = engine.through(replace(prepared.engine.lens, rows=engine.lens.rows))
+    request = _judging(options.loss.outcome, model.result.coef, prepared)
+    (told,) = yield (unseen.ask(request, which=np.array([place])),)
+    judged = _told(told, options, model.scaling.offset)
+    return None if judged is None else _score("federated", engine.names[place], judged)
+
+
 def _judging(outcome: Outcome, x: FloatArray, prepared: Prepared) -> Request:
     """What is asked of held-out rows; counts are compared with the rate of the others."""
     if outcome == "counts":
@@ -279,8 +315,12 @@ class _Judge:
         return _OfFold([*(("alone", None, own) for own in judged), *each])
 
     def _judged(self, answers: Answers, centre: float) -> AnyJudged | None:
-        if self.options.loss.outcome == "counts":
-            return JudgedCounts.told(answers)
-        if self.options.loss.outcome == "survival":
-            return JudgedSurvival.told(answers)
-        return Judged.told(answers, is_numbers=self.options.is_regression, centre=centre)
+        return _told(answers, self.options, centre)
+
+
+def _told(answers: Answers, options: FitOptions, centre: float) -> AnyJudged | None:
+    if options.loss.outcome == "counts":
+        return JudgedCounts.told(answers)
+    if options.loss.outcome == "survival":
+        return JudgedSurvival.told(answers)
+    return Judged.told(answers, is_numbers=options.is_regression, centre=centre)

@@ -121,6 +121,8 @@ class Model(Stored):
     versions: dict[str, str]
     how_sure: HowSure | None = None
     """What the features' certainties are about; None if they were not worked out."""
+    held_out: HeldOut | None = None
+    """None: that was not measured."""
 
     @property
     def outcome(self) -> Roles:
@@ -140,11 +142,8 @@ class Model(Stored):
             return None
         return max(map(sum, zip(*used, strict=True)))
 
-    held_out: HeldOut | None = None
-    """None: that was not measured."""
-
     @property
-    def predicted(self) -> str:
+    def predicted_in_words(self) -> str:
         """What is predicted, in words, such as ``relapse = yes``."""
         if self.task == "binary" and self.classes is not None:
             return f"{self.target} = {self.classes[1]}"

@@ -19,7 +19,8 @@ from fedsparse.modelling.fitting import (
     prepare,
     tell_nobody,
 )
-from fedsparse.modelling.summary import FeatureStability, LeftOut, Stability
+from fedsparse.modelling.judging import judged_on_site
+from fedsparse.modelling.summary import FeatureStability, LeftOut, Score, Stability
 from fedsparse.problem.rows import Rows
 
 
@@ -83,10 +84,13 @@ class Chosen:
         The rows.
     model
         Fitted on them.
+    score
+        At the site that had no part in it, where one was left out.
     """
 
     prepared: Prepared
     model: Fitted
+    score: Score | None = None
 
     @property
     def support(self) -> Int64Array:
@@ -136,10 +140,11 @@ def choose_again(
         for half in (0, 1)
     ]
     without = [rows.without(site) for site in range(len(left_out))]
+    judges = [*(None for _ in halves), *range(len(left_out))]
     labels = ["half of the rows"] * len(halves) + [f"without {name}" for name in left_out]
     fits = [
-        _chosen(engine, own, sparsity, options, label, on_model)
-        for own, label in zip([*halves, *without], labels, strict=True)
+        _chosen(engine, own, sparsity, options, label, on_model, judge)
+        for own, label, judge in zip([*halves, *without], labels, judges, strict=True)
     ]
     found, exchanges = yield from exchanges_of(together(fits))
     of_sites = zip(left_out, found[len(halves) :], strict=True)
@@ -171,6 +176,7 @@ def stability_of(
                 site=site,
                 features=tuple(names[feature] for feature in support),
                 objective=again.without[site].model.result.objective,
+                score=again.without[site].score,
             )
             for site, support in of_sites.items()
         ),
@@ -202,6 +208,7 @@ def _chosen(
     options: FitOptions,
     label: str,
     on_model: OnModel,
+    judge: int | None,
 ) -> Conversation[Chosen | None]:
     """A model of some rows; None if nothing can be learnt from them."""
     prepared = yield from prepare(engine.where(rows), options)
@@ -209,7 +216,10 @@ def _chosen(
         return None
     model = yield from fit_model(prepared, sparsity, options.nearly)
     on_model(label)
-    return Chosen(prepared, model)
+    if judge is None:
+        return Chosen(prepared, model)
+    score = yield from judged_on_site(engine, prepared, model, options, judge)
+    return Chosen(prepared, model, score)
 
 
 def _frequencies(

@@ -229,6 +229,8 @@ class LeftOut(StoredPart):
     """Chosen without it."""
     objective: float
     """f over the rows of the others."""
+    score: Score | None = None
+    """At the site that was left out: how the model does where it learnt nothing."""
 
 
 class Stability(StoredPart):

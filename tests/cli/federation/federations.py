@@ -52,6 +52,8 @@ def write_table(path, rows, targets, columns=None):
 def fitted_in_one_place(tables, out, **options):
     """What ``fedsparse fit`` finds on the same files with the same options."""
     target = [] if tables[0].suffix == ".libsvm" else ["--target", TARGET]
+    # Sites are not asked for a dense model by default.
+    options = {"dense": "no", **options}
     command = ["fit", *map(str, tables), *target, "--out", str(out), *flags_of(options)]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -61,7 +63,7 @@ def fitted_in_one_place(tables, out, **options):
 def fitted_under_masks(tables, **options):
     """What one process finds that adds up as sites do under masks."""
     loaded = load_tables(tables, Roles(target=TARGET), impute=options.get("impute"))
-    return analyse(loaded, FitSpecification(**options), sums="fixed")
+    return analyse(loaded, FitSpecification(**{"dense": "no", **options}), sums="fixed")
 
 
 def flags_of(options):

@@ -25,6 +25,7 @@ from tests.federation.federated_tables import (
     assert_same_analysis,
     clients_of,
     grid_of,
+    judged,
 )
 from tests.federation.grids import answering, table_of
 from tests.federation.secure_sites import ROSTER, masking_of, secure_site
@@ -79,11 +80,24 @@ def test_it_is_the_analysis_of_integers_in_one_process_bit_for_bit(kind, storage
     assert_same_analysis(found, closing(local_engine(clients, kind)))
 
 
+def test_a_dense_model_is_that_of_one_process_where_it_is_asked_for():
+    clients = clients_of("two classes")
+    asked = FitSpecification(sparsity=2, stability=0, dense="yes", threshold=0.3)
+    found = closing(secure_engine(grid_of(secure_sites(clients)), "two classes"), asked)
+    expected = closing(local_engine(clients, "two classes"), asked)
+    assert found.evaluation.dense is not None
+    assert judged(found.evaluation) == judged(expected.evaluation)
+    assert found.evaluation.curves == expected.evaluation.curves
+
+
 def test_the_whole_default_analysis_is_too():
     clients = clients_of("two classes", sites=3)
-    specification = FitSpecification(stability=1, rounds=5)
+    specification = FitSpecification(stability=1, rounds=5, dense="no")
     found = closing(secure_engine(grid_of(secure_sites(clients)), "two classes"), specification)
-    assert_same_analysis(found, closing(local_engine(clients, "two classes"), specification))
+    expected = closing(local_engine(clients, "two classes"), specification)
+    assert_same_analysis(found, expected)
+    assert found.evaluation.curves == expected.evaluation.curves
+    assert found.evaluation.curves[0].points
 
 
 def test_five_orders_of_sites_give_the_same_bits():

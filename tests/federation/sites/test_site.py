@@ -90,7 +90,7 @@ REFUSED = {
     "a request that is not listed": (
         {"requests": ("Smoothness", "Evaluate")},
         fs.Gradient(X),
-        "its policy does not allow Gradient; do without",
+        "its policy does not allow Gradient; train with --dense no",
     ),
     "mini-batches of few rows": (
         {"smallest_samples": 5},

@@ -39,6 +39,7 @@ _WAYS_OUT = {
     "ColumnSquares": "train with --no-standardize",
     "ColumnSums": "train without the site, or have it change its policy",
     "Curvature": "train with --method FedIterHT",
+    "Gradient": "train with --dense no",
     "Judge": "train with --held-out none",
     "JudgeCounts": "train with --held-out none",
     "JudgeSurvival": "train with --held-out none",

@@ -70,9 +70,9 @@ def _explanation(model: Model) -> str:
     if model.task in RATIOS:
         what = "rate" if model.task == "counts" else "hazard"
         return (
-            f"Bars to the right raise the {what} of {quoted(model.predicted)}, bars to the left "
-            f"lower it. A bar's length is the change of its logarithm {rises}: e to that power is "
-            f"the {RATIOS[model.task]}. {compare}"
+            f"Bars to the right raise the {what} of {quoted(model.predicted_in_words)}, bars to "
+            f"the left lower it. A bar's length is the change of its logarithm {rises}: e to that "
+            f"power is the {RATIOS[model.task]}. {compare}"
         )
     if model.task == "binary":
         low, high = model.classes or ("the first class", "the second class")

@@ -170,7 +170,7 @@ def forest_picture(model: Model) -> alt.LayerChart:
         "Upright mark: the model’s own coefficient, with shrinkage.",
     ]
     chart = forest_chart(features_by_size(model)[:MOST], sure, ForestLook.in_picture())
-    return chart.properties(title=alt.Title(model.predicted, subtitle=subtitle, offset=12))
+    return chart.properties(title=alt.Title(model.predicted_in_words, subtitle=subtitle, offset=12))
 
 
 def features_by_size(model: Model) -> list[Feature]:

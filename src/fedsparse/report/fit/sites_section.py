@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from fedsparse.modelling.influence import influences_of, sentence_on_influence
-from fedsparse.modelling.summary import FitSummary, SiteCount
+from fedsparse.modelling.summary import FitSummary, Score, SiteCount
 from fedsparse.report.fit.feature_effects import MOST
+from fedsparse.report.fit.metric_words import metric_of
 from fedsparse.report.fit.readable_numbers import counted, percent, size
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Paragraph, Part, Table
@@ -72,10 +73,24 @@ def _influences(summary: FitSummary) -> list[Part]:
             "Features that stay": f"{own.kept:,}",
             "Others instead": f"{own.added:,}",
             "f over the other sites": f"{own.objective:.4g}",
+            **_at_that_site(own.score),
         }
         for own in found[:MOST]
     ]
     return [Paragraph(told), Table(pl.DataFrame(rows))]
+
+
+def _at_that_site(score: Score | None) -> dict[str, str]:
+    """How the model of the others does there, by the first metric that tells it from a guess."""
+    if score is None:
+        return {}
+    names = [score.decisive] if score.decisive else list(score.metrics)[:1]
+    return {
+        f"{metric_of(name).label} at that site": metric_of(name).with_interval(
+            score.metrics[name], score.intervals.get(name)
+        )
+        for name in names
+    }
 
 
 def _explanation(summary: FitSummary) -> str:
