@@ -5,6 +5,8 @@ As x turns, one row takes the place of another, and the gradient changes by a wh
 difference of the two rows: that is told exactly.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def pairs_found(Z, told):
     differences = (Z[:, None] - Z[None]).reshape(-1, WIDTH)
     differences = differences[np.abs(differences).sum(axis=1) > 0]
     count = 0
-    for one, other in zip(told, told[1:], strict=False):
+    for one, other in pairwise(told):
         if one is None or other is None or np.abs(one - other).max() < WITHIN:
             continue
         ratios = (one - other)[0] / differences[:, 0]

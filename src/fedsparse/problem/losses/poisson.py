@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedsparse.errors import DataError
 from fedsparse.arrays import FloatArray
+from fedsparse.errors import DataError
 from fedsparse.problem import slopes
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses.loss import (
