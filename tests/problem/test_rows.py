@@ -181,7 +181,7 @@ def test_names_of_classes_draw_rows_as_their_places_do():
     np.testing.assert_array_equal(named.where(places > 0).row_keys, named.row_keys[places > 0])
 
 
-GOOD = {"part": [0, 5, 3], "by_class": False, "is_left_out": True}
+GOOD = {"part": [0, 5, 3], "by_class": False, "by_event": False, "is_left_out": True}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,7 @@ GOOD = {"part": [0, 5, 3], "by_class": False, "is_left_out": True}
         [GOOD | {"part": [0.0, 5, 3]}],
         [GOOD | {"part": [0, 5]}],
         [GOOD | {"by_class": 1}],
+        [GOOD | {"by_event": 1}],
         [GOOD | {"more": 1}],
         [GOOD] * 17,
     ],
@@ -211,3 +212,24 @@ GOOD = {"part": [0, 5, 3], "by_class": False, "is_left_out": True}
 def test_what_says_nothing_about_rows_is_refused(written):
     with pytest.raises(fs.DataError, match="it is not said which rows are meant"):
         fs.Rows.from_json(written)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_folds_of_survival_have_their_share_of_the_events(seed):
+    random = np.random.default_rng(0)
+    Z, times = random.standard_normal((60, 2)), random.uniform(1.0, 9.0, 60)
+    data = fs.FederatedData.from_clients([(Z, np.where(np.arange(60) < 10, times, -times))])
+    parts = [fs.Rows().part(fold, of=5, seed=seed, by_event=True).of(data)[0] for fold in range(5)]
+    assert [int((own.targets > 0).sum()) for own in parts] == [2] * 5
+    assert [own.samples for own in parts] == [12] * 5
+
+
+def test_which_events_are_in_a_fold_is_drawn_by_the_seed():
+    random = np.random.default_rng(0)
+    Z, times = random.standard_normal((60, 2)), random.uniform(1.0, 9.0, 60)
+    data = fs.FederatedData.from_clients([(Z, np.where(np.arange(60) < 30, times, -times))])
+    drawn = {
+        tuple(np.sort(fs.Rows().part(0, of=5, seed=seed, by_event=True).of(data)[0].targets))
+        for seed in range(10)
+    }
+    assert len(drawn) == 10

@@ -95,8 +95,10 @@ def test_the_request_survives_the_wire():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0.0}, {"bins": 0}, {"bins": 101}, {"fewest": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"width": 0.0}, {"width": 3.0}, {"bins": 0}, {"bins": 13}, {"fewest": 0}]
+)
 def test_bins_that_make_no_sense_are_refused(wrong):
     usual = {"low": 0.0, "high": 1.0, "width": 1.0, "bins": 3, "fewest": 5}
-    with pytest.raises(OptionError, match="1 to 100 bins"):
+    with pytest.raises(OptionError, match="bins"):
         SurvivalCounts(np.zeros(1), **usual | wrong)

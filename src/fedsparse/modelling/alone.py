@@ -12,7 +12,7 @@ from fedsparse.engines.engine import Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
-from fedsparse.modelling.fitting import FitOptions, Fitted, Parting, fit_model, prepare
+from fedsparse.modelling.fitting import FitOptions, Fitted, fit_model, parting, prepare
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 from fedsparse.problem.rows import Rows
@@ -78,9 +78,9 @@ class JudgeAlone(Request):
         """See `fedsparse.requests.judged.judged`."""
         return judged_shapes(shape)
 
-    def shown(self, lens: Lens, *, by_class: bool) -> tuple[Lens, Lens]:
+    def shown(self, lens: Lens) -> tuple[Lens, Lens]:
         """Lenses on the rows that are learnt from and on those that are judged on."""
-        how: Parting = {"of": self.parts, "seed": self.part_seed, "by_class": by_class}
+        how = parting(lens.loss, self.parts, self.part_seed)
         training = lens.rows.but_part(self.part, **how)
         unseen = lens.rows.part(self.part, **how)
         return replace(lens, rows=training), replace(lens, rows=unseen)
@@ -92,9 +92,7 @@ class JudgeAlone(Request):
     def _of_one(self, clients: Clients, place: int) -> dict[str, FloatArray]:
         data = clients.data.client(place)
         loss = clients.loss
-        how: Parting = {
-            "of": self.parts, "seed": self.part_seed, "by_class": loss.outcome == "classes",
-        }  # fmt: skip
+        how = parting(loss, self.parts, self.part_seed)
         unseen, _ = Rows().part(self.part, **how).of(data)
         if unseen.samples in (0, data.samples):
             sizes = self.answer_shapes(clients.shape)

@@ -56,6 +56,21 @@ class Parting(TypedDict):
     of: int
     seed: int
     by_class: bool
+    by_event: bool
+
+
+def parting(loss: Loss, of: int, seed: int) -> "Parting":
+    """How rows are cut into parts, so that each has its share of every class, or of the events.
+
+    Examples
+    --------
+    >>> parting(SquaredError(), 5, 0)
+    {'of': 5, 'seed': 0, 'by_class': False, 'by_event': False}
+    """
+    outcome = loss.outcome
+    return {
+        "of": of, "seed": seed, "by_class": outcome == "classes", "by_event": outcome == "survival",
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -194,7 +209,7 @@ class FitOptions:
 
     def how_to_part(self, folds: int) -> "Parting":
         """How every site's rows are cut into folds."""
-        return {"of": folds, "seed": self.seed, "by_class": self.has_classes}
+        return parting(self.loss, folds, self.seed)
 
     @property
     def splices(self) -> bool:

@@ -16,6 +16,7 @@ from fedsparse.modelling.fitting import (
     OnModel,
     Prepared,
     fit_model,
+    parting,
     prepare,
     tell_nobody,
 )
@@ -135,7 +136,7 @@ def choose_again(
     check_count("pairs", pairs)
     rows, left_out = engine.lens.rows, sites_left_out(engine)
     halves = [
-        rows.part(half, of=2, seed=options.seed + pair, by_class=options.has_classes)
+        rows.part(half, **parting(options.loss, 2, options.seed + pair))
         for pair in range(pairs)
         for half in (0, 1)
     ]

@@ -11,7 +11,7 @@ from fedsparse.modelling.fitting import Fitted, Prepared
 from fedsparse.modelling.model import Baseline
 from fedsparse.modelling.summary import RiskGroup
 from fedsparse.requests import SurvivalCounts, SurvivalMoments
-from fedsparse.requests.survival_curves import GROUPS
+from fedsparse.requests.survival_curves import GROUPS, readable_width
 
 _BINS = 12
 _BINS_A_MEAN = 4.0
@@ -61,7 +61,7 @@ def survival_by_risk(prepared: Prepared, fitted: Fitted) -> Conversation[Surviva
     rows, scores, squares, times = (float(value) for value in moments.total("sums"))
     mean = scores / rows
     reach = _TERCILE * math.sqrt(max(squares / rows - mean**2, 0.0))
-    width = _readable(times / rows / _BINS_A_MEAN)
+    width = readable_width(times / rows / _BINS_A_MEAN)
     asked = SurvivalCounts(x, mean - reach, mean + reach, width, _BINS, _FEWEST)
     (told,) = yield (engine.ask(asked),)
     if told.count == 0:
@@ -102,15 +102,3 @@ def _group(ends: FloatArray, events: FloatArray, censored: FloatArray) -> RiskGr
         survival=tuple(np.cumprod(np.clip(shares, 0.0, 1.0))[:known].tolist()),
         at_risk=tuple(int(count) for count in at_risk[:known]),
     )
-
-
-def _readable(width: float) -> float:
-    """The next number of the form 1, 2 or 5 times a power of ten.
-
-    Examples
-    --------
-    >>> _readable(3.2), _readable(170.0)
-    (5.0, 200.0)
-    """
-    scale = 10.0 ** math.floor(math.log10(width))
-    return next(step * scale for step in (1.0, 2.0, 5.0, 10.0) if step * scale >= width)

@@ -152,3 +152,25 @@ def risk_means(
         found += deaths
         begin = end
     return means
+
+
+def chances_open(targets: FloatArray, scores: FloatArray) -> FloatArray:
+    """Σ p (1 − p) of each row over the events at which it was at risk, p being its chance.
+
+    Events at the same time are counted as Breslow does.
+
+    Examples
+    --------
+    >>> chances_open(np.array([1.0, -2.0]), np.zeros(2))
+    array([0.25, 0.25])
+    """
+    order = latest_first(targets)
+    risks, _ = log_risks(targets, scores, order, False)
+    times = np.sort(targets[targets > 0])
+    # One more in front: who was at risk at no event.
+    once, twice = (
+        np.logaddexp.accumulate(np.append(-np.inf, -power * risks[::-1])) for power in (1.0, 2.0)
+    )
+    events = np.searchsorted(times, np.abs(targets), side="right")
+    open_ = np.exp(scores + once[events]) - np.exp(2.0 * scores + twice[events])
+    return np.asarray(np.maximum(open_, 0.0))

@@ -29,6 +29,8 @@ class PartOfRows:
         Fixes the draw.
     by_class
         Spread the rows of every class evenly, too.
+    by_event
+        The same of rows with an event and without, by the signs of their targets.
     is_left_out
         All rows but those of the part.
 
@@ -45,6 +47,7 @@ class PartOfRows:
     seed: int = 0
     by_class: bool = False
     is_left_out: bool = False
+    by_event: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.number < self.of:
@@ -65,8 +68,9 @@ class PartOfRows:
         order = np.argsort(drawn, kind="stable")
         # Clients begin at different parts: small ones would all miss the last otherwise.
         begin = int(mixed(drawn[order[0]])) % self.of if rows else 0
-        if self.by_class:
-            order = order[np.argsort(targets[order], kind="stable")]
+        if self.by_class or self.by_event:
+            kinds = targets > 0 if self.by_event else targets
+            order = order[np.argsort(kinds[order], kind="stable")]
         parts = np.empty(rows, dtype=np.int64)
         parts[order] = (np.arange(rows) + begin) % self.of
         return np.asarray((parts == self.number) != self.is_left_out)
@@ -105,13 +109,30 @@ class Rows:
 
     cuts: tuple[Cut, ...] = ()
 
-    def part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
+    def part(
+        self,
+        number: int,
+        *,
+        of: int,
+        seed: int = 0,
+        by_class: bool = False,
+        by_event: bool = False,
+    ) -> "Rows":
         """One of several parts of these rows."""
-        return Rows((*self.cuts, PartOfRows(number, of, seed, by_class)))
+        return Rows((*self.cuts, PartOfRows(number, of, seed, by_class, by_event=by_event)))
 
-    def but_part(self, number: int, *, of: int, seed: int = 0, by_class: bool = False) -> "Rows":
+    def but_part(
+        self,
+        number: int,
+        *,
+        of: int,
+        seed: int = 0,
+        by_class: bool = False,
+        by_event: bool = False,
+    ) -> "Rows":
         """These rows without one of several parts."""
-        return Rows((*self.cuts, PartOfRows(number, of, seed, by_class, is_left_out=True)))
+        left_out = PartOfRows(number, of, seed, by_class, is_left_out=True, by_event=by_event)
+        return Rows((*self.cuts, left_out))
 
     def without(self, client: int) -> "Rows":
         """These rows without those of the client at a place in the federation."""
@@ -162,6 +183,7 @@ class Rows:
             else {
                 "part": [cut.number, cut.of, cut.seed],
                 "by_class": cut.by_class,
+                "by_event": cut.by_event,
                 "is_left_out": cut.is_left_out,
             }
             for cut in self.cuts
@@ -192,8 +214,9 @@ def _cut(written: object) -> Cut:
         case {
             "part": [int(number), int(of), int(seed)],
             "by_class": bool(by_class),
+            "by_event": bool(by_event),
             "is_left_out": bool(is_left_out),
             **rest,
         } if not rest and 0 <= number < of < 2**31 and 0 <= seed < 2**63:
-            return PartOfRows(number, of, seed, by_class, is_left_out)
+            return PartOfRows(number, of, seed, by_class, is_left_out, by_event)
     raise DataError("it is not said which rows are meant")

@@ -1,5 +1,6 @@
 """Survival by time and by risk, as counts over coarse bins of time that speak of many rows."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from fedsparse.requests.request import Fields, Request, Shapes, Weights
 GROUPS = 3
 """Of rows: those of low, of middle and of high risk."""
 
-_MOST_BINS = 100
+_MOST_BINS = 12
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,18 @@ class SurvivalCounts(Request):
     """Ask how many rows of low, middle and high risk had an event, or left, in each bin of time.
 
     What fewer rows have is told with the next bin, see `in_company`: a count is 0 or at least
-    ``fewest``. ``hazards`` are Σ exp(score) · (time spent in the bin) over the rows that reach it;
-    from where fewer than ``fewest`` do they are 0.
+    ``fewest``. ``hazards`` are Σ exp(score) · (time spent in the bin) over the rows that reach it,
+    as if who left in a bin had been there for half of it, so that no time is in them. Bins in which
+    fewer than ``fewest`` rows leave are told as the mean of a stretch in which so many do; after
+    the last such stretch they are 0.
 
     Parameters
     ----------
     low, high
         Scores between which risks are middling.
     width, bins
-        Of time; the last bin has no end.
+        Of time; the last bin has no end. Widths are 1, 2 or 5 times a power of ten, and bins 12 at
+        most: who could move their ends at will would read times off counts.
     fewest
         Rows that anything told speaks of.
 
@@ -97,6 +101,8 @@ class SurvivalCounts(Request):
     def __post_init__(self) -> None:
         if not (self.width > 0 and 1 <= self.bins <= _MOST_BINS and self.fewest >= 1):
             raise OptionError(f"survival is told in 1 to {_MOST_BINS} bins of a width above 0")
+        if self.width != readable_width(self.width):
+            raise OptionError("bins of time are 1, 2 or 5 times a power of ten wide")
 
     def vectors(self) -> tuple[FloatArray, ...]:
         """x."""
@@ -118,30 +124,57 @@ class SurvivalCounts(Request):
 
     def _of_one(self, clients: Clients, client: int) -> dict[str, FloatArray]:
         signed = clients.targets_of(client)[:, 0]
-        scores, times = clients.scores(self.x, client), np.abs(signed)
+        scores = clients.scores(self.x, client)
         groups = np.digitize(scores, [self.low, self.high])
-        bins = np.minimum(times // self.width, self.bins - 1).astype(np.int64)
+        bins = self.bins_of(signed)
         counts = {}
         for name, is_meant in (("events", signed > 0), ("censored", signed < 0)):
             cells = groups[is_meant] * self.bins + bins[is_meant]
             table = np.bincount(cells, minlength=GROUPS * self.bins).reshape(GROUPS, self.bins)
             counts[name] = np.concatenate([in_company(own, self.fewest) for own in table])
-        return {**counts, "hazards": self._hazards(scores, times, bins)}
+        return {**counts, "hazards": self._hazards(scores, bins)}
 
-    def _hazards(self, scores: FloatArray, times: FloatArray, bins: Int64Array) -> FloatArray:
-        begins = self.width * np.arange(self.bins)
-        ends = np.append(begins[1:], np.inf)
-        spent = np.clip(np.minimum(times[:, None], ends) - begins, 0.0, None)
-        reaching = (bins[:, None] >= np.arange(self.bins)).sum(axis=0)
+    def bins_of(self, signed_times: FloatArray) -> Int64Array:
+        """The bin in which each row has its event, or leaves."""
+        return np.minimum(np.abs(signed_times) // self.width, self.bins - 1).astype(np.int64)
+
+    def stretches(self, bins: Int64Array) -> Int64Array:
+        """Ends of stretches of bins, in each of which ``fewest`` rows leave."""
+        leaving = np.bincount(bins, minlength=self.bins)
+        return np.flatnonzero(in_company(leaving, self.fewest, to_last=False)) + 1
+
+    def _hazards(self, scores: FloatArray, bins: Int64Array) -> FloatArray:
         with np.errstate(over="ignore"):  # at an x that no model has; who asked looks for that
-            sums = np.exp(scores) @ spent
-        return np.where(reaching >= self.fewest, sums, 0.0)
+            risks = np.exp(scores)
+        leaving = np.bincount(bins, weights=risks, minlength=self.bins)
+        staying = np.append(np.cumsum(leaving[::-1])[::-1][1:], 0.0)
+        spent = self.width * (staying + leaving / 2.0)
+        hazards, begin = np.zeros(self.bins), 0
+        for end in self.stretches(bins):
+            hazards[begin:end] = spent[begin:end].mean()
+            begin = end
+        return hazards
 
 
-def in_company(counts: FloatArray | Int64Array, fewest: int) -> FloatArray:
+def readable_width(width: float) -> float:
+    """The next number of the form 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> readable_width(3.2), readable_width(170.0)
+    (5.0, 200.0)
+    """
+    power = math.floor(math.log10(width))
+    # As the decimal number reads, so that a width that was rounded once stays as it is.
+    steps = [float(f"{step}e{power}") for step in (1, 2, 5, 10)]
+    return next((step for step in steps if step >= width), steps[-1])
+
+
+def in_company(counts: FloatArray | Int64Array, fewest: int, *, to_last: bool = True) -> FloatArray:
     """Counts with what fewer rows have moved to the next, so that each is 0 or large enough.
 
-    What is left at the end goes to the last that is told; if there is none, nothing is told.
+    What is left at the end goes to the last that is told, or is not told; if there is none, nothing
+    is told.
 
     Examples
     --------
@@ -156,6 +189,6 @@ def in_company(counts: FloatArray | Int64Array, fewest: int) -> FloatArray:
         waiting += float(count)
         if waiting >= fewest:
             told[place], waiting, last = waiting, 0.0, place
-    if last is not None:
+    if last is not None and to_last:
         told[last] += waiting
     return told

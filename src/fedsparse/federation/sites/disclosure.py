@@ -14,9 +14,10 @@ two such x, a step apart, differ by one row.
 The rule bounds each answer by itself. What very many answers tell together is for budgets and
 secure sums to bound.
 
-Of survival an event has a loss, and every row that was at risk at an event has a curvature; rows
-without are left out of the averages. Counts may be predicted exactly, and their losses are then 0:
-there a row weighs by loss and curvature together.
+Of survival an event has a loss, and every row that was at risk at an event has a curvature
+Σ p (1 − p), p being its chance to be the one; rows without are left out of the averages. Counts may
+be predicted exactly, and their losses are then 0: there a row weighs by loss and curvature
+together.
 
 For the squared loss there is no such rule. f is a quadratic of x whose coefficients are sums over
 all rows; every answer follows from answers at harmless x, whatever the rule would keep back.
@@ -154,6 +155,13 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
         scores = clients.scores(request.x, client)
         own = scores**2 if isinstance(request, SurvivalMoments) else np.exp(scores - scores.max())
         yield np.stack([own, own], axis=-1)[None]
+        if isinstance(request, SurvivalCounts):
+            # Who leaves in a stretch is told from others by how much less the next one is.
+            bins = request.bins_of(clients.targets_of(client)[:, 0])
+            ends = request.stretches(bins)
+            places = np.searchsorted(ends, bins, side="right")
+            for place in range(ends.size):
+                yield np.stack([own[places == place]] * 2, axis=-1)[None]
 
 
 def _told_by_steps(request: LocalSteps, clients: Clients, client: int) -> Iterator[FloatArray]:
@@ -190,11 +198,13 @@ def _weights_at(
         own = clients.data.features[clients.data.pointer[client] + rows]
         scores, targets = np.asarray(own @ x).reshape(rows.size, -1), targets[rows]
     with np.errstate(all="ignore"):  # runs may diverge; who asked looks for that
-        found = clients.loss.at_scores(scores if x.ndim > 1 else scores[:, 0], targets)
+        scores = scores if x.ndim > 1 else scores[:, 0]
+        found = clients.loss.at_scores(scores, targets)
+        curvatures = clients.loss.own_curvatures(scores, targets)
     losses = found.losses
     if clients.loss.has_exact_fit:  # to predict many rows well is no reason to keep anything back
-        losses = losses + found.curvatures
-    weights = np.column_stack([losses, found.curvatures])
+        losses = losses + curvatures
+    weights = np.column_stack([losses, curvatures])
     against = np.column_stack([losses, np.abs(found.slopes)])
     return np.stack([weights.T, against.T], axis=-1)
 

@@ -642,7 +642,7 @@ class Site:
         """An answer and what its rows weigh; None if the lens shows none, or too few to tell of."""
         fewest = self._policy.smallest_samples
         if isinstance(request, JudgeAlone):
-            training, unseen = request.shown(lens, by_class=engine.classes is not None)
+            training, unseen = request.shown(lens)
             if engine.rows_shown(training) < fewest or engine.rows_shown(unseen) < min(
                 FEWEST_JUDGED, fewest
             ):

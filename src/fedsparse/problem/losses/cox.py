@@ -18,7 +18,7 @@ from fedsparse.problem.losses.loss import (
     first_of,
     target_misfit,
 )
-from fedsparse.problem.risk_sets import latest_first, partial_likelihood, risk_means
+from fedsparse.problem.risk_sets import chances_open, latest_first, partial_likelihood, risk_means
 
 Ties = Literal["efron", "breslow"]
 """How events at the same time are counted."""
@@ -94,6 +94,15 @@ class Cox(Loss):
         order = latest_first(times)
         scores, rows = np.ascontiguousarray(scores), np.ascontiguousarray(rows)
         return risk_means(times, scores, order, self.ties == "efron", rows)
+
+    def own_curvatures(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Σ p (1 − p) over events, with a row's chance p of being the one; none where it is sure.
+
+        A row that is far above all others at risk has every event for sure. It has a share in the
+        slope then, and nothing but its order among the others is in it.
+        """
+        times = np.ascontiguousarray(targets[:, 0])
+        return chances_open(times, np.ascontiguousarray(scores))
 
     def rows_with_part(self, targets: FloatArray) -> tuple[BoolArray, BoolArray]:
         """Events at which others were at risk, too, and rows that were at risk at such events."""

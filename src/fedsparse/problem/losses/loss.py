@@ -209,6 +209,10 @@ class Loss:
         """
         return None
 
+    def own_curvatures(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Second derivative of a client's total loss by each row's own score."""
+        return self.at_scores(scores, targets).curvatures
+
     def value_of_guessing(self, targets: FloatArray) -> float:
         """Mean loss of the best guess that is the same for all rows; infinite if their targets are.
 

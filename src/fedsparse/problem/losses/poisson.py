@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fedsparse.arrays import FloatArray
 from fedsparse.errors import DataError
 from fedsparse.problem import slopes
 from fedsparse.problem.federated import FederatedData
@@ -51,6 +52,14 @@ class Poisson(Loss):
         if row is not None:
             raise target_misfit(data, row, "counts and rates are not below 0; correct it")
         return encoded
+
+    def own_curvatures(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """None beyond the largest rate, where a loss goes on as a straight line.
+
+        Rows there have the same slope whatever their scores, and only tell on which side they are.
+        """
+        is_straight = scores > slopes.LARGEST_LOG_RATE
+        return np.where(is_straight, 0.0, self.at_scores(scores, targets).curvatures)
 
     def check_together(self, data: FederatedData) -> None:
         """Something must have been counted."""

@@ -48,7 +48,11 @@ def survival_sections(summary: FitSummary) -> list[Section]:
         Paragraph(
             "Kaplan and Meier's curve, from counts over bins of time that the sites added up. "
             "What fewer rows have than a site may tell is counted with the next bin, so steps may "
-            "come a little late; rows of groups that are too small are left out.",
+            "come a little late; rows of groups that are too small are left out. Coefficients "
+            "compare rows of the same site alone; these curves and the baseline hazard, by which "
+            "survival at a time is predicted, are pooled over all sites, as if the hazard of an "
+            "average row were the same at each. Where sites differ in it, a site's own survival "
+            "lies beside what is predicted.",
             is_hint=True,
         ),
     ]
