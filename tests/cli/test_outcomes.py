@@ -41,6 +41,10 @@ WRONG_TABLES = {
         SURVIVAL, changed(survivors(), 3, months=0.0),
         'column "months", row 4 (the header not counted) is 0, and a time is above 0',
     ),
+    "three times of 0": (
+        SURVIVAL, changed(changed(changed(survivors(), 3, months=0.0), 5, months=0.0), 8, months=0),
+        "mend it or remove the row, and 2 more like it",
+    ),
     "a time below 0": (
         SURVIVAL, changed(survivors(), 0, months=-2.5), "is -2.5, and a time is above 0",
     ),
@@ -52,6 +56,9 @@ WRONG_TABLES = {
     "an event that is neither": (
         SURVIVAL, changed(survivors(), 5, died=2),
         'column "died", row 6 (the header not counted) is "2", and an event is 1, true or yes',
+    ),
+    "an event coded 1 and 2": (
+        SURVIVAL, survivors().with_columns(died=pl.col("died") + 1), "recode it, and ",
     ),
     "an event not known": (SURVIVAL, changed(survivors(), 5, died=None), 'event "died" is missing'),
     "no event anywhere": (

@@ -68,7 +68,10 @@ class TableSpecification(Settings):
     ] = None
     event: Annotated[
         str | None,
-        Field(description="Of survival: column that says whether the event was (1) or not (0)."),
+        Field(
+            description="Of survival: column that says whether the event was (1, yes, true) or not "
+            "(0, no, false)."
+        ),
         _COLUMNS,
     ] = None
     impute: Annotated[

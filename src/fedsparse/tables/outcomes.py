@@ -114,7 +114,7 @@ def _odd_numbers(
         yield (
             name,
             f'column "{name}", row {row + 1} ({ROW_COUNT}) is {values[row]:g}, and {rule}; mend it '
-            "or remove the row",
+            f"or remove the row{_and_more(odd.size)}",
         )
 
 
@@ -126,5 +126,10 @@ def _odd_events(frame: "pl.DataFrame | Sheet", name: str) -> Iterator[tuple[str,
         yield (
             name,
             f'column "{name}", row {row + 1} ({ROW_COUNT}) is {shown(text[row])}, and '
-            f"{_EVENT_ADVICE}",
+            f"{_EVENT_ADVICE}{_and_more(odd.size)}",
         )
+
+
+def _and_more(rows: int) -> str:
+    """How many rows are as odd as the one that is named."""
+    return f", and {rows - 1:,} more like it" if rows > 1 else ""

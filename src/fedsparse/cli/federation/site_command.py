@@ -35,7 +35,10 @@ def site(
     ] = None,
     event: Annotated[
         str | None,
-        typer.Option(help="Of survival: column that says whether the event was (1) or not (0)."),
+        typer.Option(
+            help="Of survival: column that says whether the event was (1, yes, true) or not "
+            "(0, no, false)."
+        ),
     ] = None,
     drop: Annotated[
         list[str] | None,
