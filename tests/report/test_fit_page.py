@@ -605,6 +605,13 @@ class TestSelection:
         scales = [chart["layer"][0]["encoding"]["x"]["scale"]["type"] for chart in (wide, narrow)]
         assert scales == ["log", "linear"]
 
+    def test_ten_features_are_10_and_not_1e_plus_1(self):
+        points = made_up_selection().points
+        none = points[0].model_copy(update={"sparsity": 0})
+        for own in (points, points[5:], (none, *points)):
+            (chart,) = charts(made_up_summary(selection=made_up_selection(points=own)), SELECTION)
+            assert chart["layer"][0]["encoding"]["x"]["axis"]["format"] == ",d"
+
     def test_without_standard_errors_there_are_no_bars(self):
         points = tuple(
             point.model_copy(update={"standard_error": None})

@@ -122,8 +122,8 @@ def _sparsity_axis(title: str, tried: Sequence[int]) -> alt.X:
     if scale == "log" and min(tried) == 0:  # which a logarithm has no place for
         ticks = [tick for tick in _TICKS if tick <= max(tried)]
         symlog = alt.Scale(type="symlog", constant=1, nice=False, padding=12)
-        return x.axis(alt.Axis(grid=False, format=",", values=ticks)).scale(symlog)
-    axis = alt.Axis(grid=False, format=",", tickMinStep=1)
+        return x.axis(alt.Axis(grid=False, format=",d", values=ticks)).scale(symlog)
+    axis = alt.Axis(grid=False, format=",d", tickMinStep=1)
     return x.axis(axis).scale(close_scale(scale, 12))
 
 
