@@ -151,3 +151,14 @@ def test_loading_stops_exactly_where_an_inspection_finds_an_error(tmp_path, fram
     with pytest.raises(fs.DataError) as caught:
         load_tables(path, ROLES)
     assert str(caught.value).startswith(errors[0])
+
+
+def test_an_identifier_that_stands_in_two_rows_is_told_without_its_value(tmp_path):
+    twice = pl.concat([PATIENTS] * 3).with_row_index("patient")
+    twice = twice.with_columns(patient=pl.format("P{}", "patient"))
+    once = inspect_tables(written(tmp_path, twice), ROLES)
+    assert not any("repeat" in sentence for sentence in sentences(once, "warning"))
+    both = inspect_tables(written(tmp_path, pl.concat([twice, twice.head(2)])), ROLES)
+    (told,) = [each for each in sentences(both, "warning") if "repeat" in each]
+    assert 'nearly all values of "patient" differ, but 2 rows repeat that of another row' in told
+    assert "P0" not in told

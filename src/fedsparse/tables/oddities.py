@@ -16,7 +16,9 @@ from fedsparse.tables.sentences import Finding, counted, joined, listed, warning
 from fedsparse.tables.values import (
     WHOLE_BELOW,
     Sheet,
+    is_identifier,
     is_text,
+    label_counts,
     merged_spellings,
     number_matrix,
     number_names,
@@ -40,7 +42,7 @@ _SITE_NAME = re.compile(
 def odd_findings(
     frame: "pl.DataFrame | Sheet", where: str, roles: Roles, *, has_classes: bool = True
 ) -> list[Finding]:
-    """Warnings about numbers that stand for none, lose digits, and labels that are read as one.
+    """Warnings about numbers that stand for none or lose digits, labels read as one, rows twice.
 
     Parameters
     ----------
@@ -65,7 +67,28 @@ def odd_findings(
         *_sentinel_findings(frame, where, roles),
         *_long_number_findings(frame, where, roles),
         *_spelling_findings(frame, where, roles, has_classes),
+        *_repeated_findings(frame, where, roles),
     ]
+
+
+def _repeated_findings(frame: "pl.DataFrame | Sheet", where: str, roles: Roles) -> list[Finding]:
+    """Identifiers that stand in more than one row, as a patient's who was entered twice."""
+    found = []
+    for name in roles.feature_columns(frame.columns):
+        column = frame.get_column(name)
+        if name == "" or name in roles.categories or not is_text(column.dtype):
+            continue
+        counts = label_counts(column)
+        repeated = sum(counts.values()) - len(counts)
+        if repeated and is_identifier(counts):
+            rows = f"{counted(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'}"
+            found.append(
+                warning(
+                    f'{where}: nearly all values of "{name}" differ, but {rows} that of another '
+                    "row; if the same was entered twice, it counts twice: remove one of the two"
+                )
+            )
+    return found
 
 
 def forgotten_site_findings(columns: Sequence[MergedColumn]) -> list[Finding]:
