@@ -1,6 +1,7 @@
 """Counts and survival through the command line: fits, predictions, and what is refused."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -224,6 +225,34 @@ def test_the_rows_that_decide_over_survival_are_found_and_predicted(command, tmp
     assert pl.read_csv(shown.encode())["relative hazard"].min() > 0
     code, shown, _ = command("evaluate", out, path, "--site", "hospital", "--json")
     assert json.loads(shown)["all"]["metrics"]["events"] == survivors()["died"].sum()
+
+
+def test_the_page_of_survival_speaks_of_no_intercept_and_of_an_event(command, tmp_path):
+    path, out = written(tmp_path, survivors()), tmp_path / "out"
+    assert command("fit", path, *SURVIVAL, *QUICK, "--out", out)[0] == 0
+    words = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", (out / "report.html").read_text()))
+    assert "“died”, an event, and when it was: “months”; how it was assessed" in words
+    assert "“The features that were chosen”; the model file has the baseline hazard" in words
+    assert json.loads((out / "model.json").read_text())["settings"]["intercept"] == "no"
+
+
+def test_evaluating_survival_names_event_and_time_and_says_what_is_missing(command, tmp_path):
+    path, out, page = written(tmp_path, survivors()), tmp_path / "out", tmp_path / "page.html"
+    quick = (*QUICK[:-1], "none", "--impute", "mean")
+    assert command("fit", path, *SURVIVAL, *quick, "--out", out)[0] == 0
+    others = changed(survivors(seed=1), 2, marker_1=None)
+    others.write_csv(tmp_path / "others.csv")
+    code, shown, messages = command("evaluate", out, tmp_path / "others.csv", "--out", page)
+    assert code == 0
+    assert "Predictions of died by months" in shown
+    filled = "others.csv: 1 missing value in 1 row filled with means, as the model learnt to"
+    assert filled in messages.replace("\n", " ")
+    assert filled in page.read_text()
+    assert "A model of “died” on other rows" in page.read_text()
+    others.with_columns(died=pl.lit(0)).write_csv(tmp_path / "censored.csv")
+    code, _, messages = command("evaluate", out, tmp_path / "censored.csv")
+    assert code == 0
+    assert "no row has an event, so that nothing can be said" in messages.replace("\n", " ")
 
 
 def test_the_table_names_ratios(command, tmp_path):

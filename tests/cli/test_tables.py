@@ -292,6 +292,12 @@ class TestPredict:
         assert "all sites" in out
         assert "Oslo" in out
 
+    def test_a_report_is_asked_of_the_folder_and_not_of_the_model_in_it(self, command, fitted):
+        folder, _ = fitted
+        code, _, err = command("report", folder / "out" / "model.json")
+        assert code == 2
+        assert_one_line(err, "is a file; give the folder it is in")
+
     def test_the_report_can_be_drawn_again(self, command, fitted, tmp_path):
         folder, _ = fitted
         code, _, _ = command("report", folder / "out", "--out", tmp_path / "again.html")

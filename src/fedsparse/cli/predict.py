@@ -115,7 +115,9 @@ def evaluate(
         for name, score in lines
     ]
     print_table(
-        f"Predictions of {found.target}, with 95 % intervals", ["site", "rows", *names], rows
+        f"Predictions of {found.predicted_in_words}, with 95 % intervals",
+        ["site", "rows", *names],
+        rows,
     )
     if out is not None:
         typer.echo(f"Page: {out}")
@@ -127,7 +129,6 @@ def _predictions(
     import polars as pl
 
     from fedsparse.modelling.scoring import read_rows
-    from fedsparse.tables.sentences import counted
 
     rows = read_rows(model, table)
     if strict and rows.unused:
@@ -140,14 +141,9 @@ def _predictions(
             raise DataError(f'{table.name} has no column "{name}" (--id); leave it out')
         if name in ("file", "row"):
             raise DataError(f'a column "{name}" is written anyway; leave --id {name} out')
-    is_filled = rows.filled > 0
-    if is_filled.any():
-        say(
-            f"{table.name}: {counted(int(rows.filled.sum()), 'missing value')} in "
-            f"{counted(int(is_filled.sum()), 'row')} filled with means, as the model learnt to; "
-            "the column filled counts them",
-            is_note=True,
-        )
+    filled = rows.filled_in_words
+    if filled is not None:
+        say(f"{table.name}: {filled}; the column filled counts them", is_note=True)
     whose = pl.DataFrame(
         {
             "file": [table.name] * rows.frame.height,

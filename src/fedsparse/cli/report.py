@@ -29,6 +29,8 @@ def report(
     from fedsparse.modelling.summary import FitSummary
     from fedsparse.report.fit import fit_page
 
+    if folder.is_file():
+        raise OptionError(f"{folder} is a file; give the folder it is in: {folder.parent}")
     page = folder / "report.html" if out is None else out
     summary = FitSummary.load(folder / "fit.json")
     if forest is not None:

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from fedsparse.problem.losses import as_loss
 from fedsparse.requests.judged_outcomes import judged_counts, judged_survival
 from fedsparse.tables.encoding import encode_labels, encode_numbers, encode_outcome
 from fedsparse.tables.inputs import ALL_ROWS, Roles, are_libsvm, as_files, read_table, stem_of
+from fedsparse.tables.sentences import counted
 from fedsparse.tables.values import labels
 
 if TYPE_CHECKING:
@@ -50,6 +53,17 @@ class FileRows:
     unused: tuple[str, ...]
     filled: Int64Array
     is_known: bool
+
+    @property
+    def filled_in_words(self) -> str | None:
+        """That missing values were filled, and how many; None if there were none."""
+        is_filled = self.filled > 0
+        if not is_filled.any():
+            return None
+        return (
+            f"{counted(int(self.filled.sum()), 'missing value')} in "
+            f"{counted(int(is_filled.sum()), 'row')} filled with means, as the model learnt to"
+        )
 
 
 def read_rows(model: Model, path: Path) -> FileRows:
@@ -115,6 +129,9 @@ def sums_by_site(
         rows = read_rows(model, path)
         if rows.is_known:
             on_note(f"the model was learnt from {path.name}: metrics on it flatter the model")
+        filled = rows.filled_in_words
+        if filled is not None:
+            on_note(f"{path.name}: {filled}")
         targets = targets_of(model, rows.frame, path.name)
         weights = exposures_of(model, rows.frame, path.name)
         scores = model.scores(rows.features)
@@ -122,6 +139,8 @@ def sums_by_site(
         for name, own in _sites(rows.frame, site, whole, path.name).items():
             own_weights = None if weights is None else weights[own]
             sums[name] = judged_scores(model, targets[own], scores[own], own_weights)
+    if model.task == "survival" and not reduce(add, sums.values()).metrics()["events"]:
+        on_note("no row has an event, so that nothing can be said of how good the model is")
     return sums
 
 

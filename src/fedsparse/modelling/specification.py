@@ -350,7 +350,7 @@ class FitSpecification(TableSpecification):
             "loss": loss.name,
             "ℓ2 weight": f"{loss.l2:.6g}",
             "standardized": "yes" if self.standardize else "no",
-            "intercept": "yes" if self.intercept else "no",
+            "intercept": "yes" if self.intercept and loss.has_intercept else "no",
             "rounds": f"{rounds} of at most {self.rounds}",
             "seed": str(self.seed),
             "columns left out on request": ", ".join(self.drop),

@@ -41,7 +41,7 @@ def new_rows_page(
     """
     told = list(filter(None, map(without_options, notes)))
     return Page(
-        f"A model of {quoted(model.target)} on other rows",
+        f"A model of {quoted(model.predicted)} on other rows",
         _introduction(model, evaluation),
         [
             *([Section("", [Notes("Please note", told)])] if told else []),

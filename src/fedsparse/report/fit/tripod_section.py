@@ -5,8 +5,9 @@ Items follow Collins et al., Annals of Internal Medicine 2015, in words of our o
 
 import polars as pl
 
+from fedsparse.modelling.model import Model
 from fedsparse.modelling.summary import FitSummary
-from fedsparse.report.fit.readable_numbers import counted, quoted
+from fedsparse.report.fit.readable_numbers import counted, number, quoted
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Paragraph, Table
 
@@ -30,6 +31,8 @@ def tripod_sections(summary: FitSummary) -> list[Section]:
     ...     columns={}, sites=(), candidates=12, history=(), settings={}))[0]
     >>> section.parts[1].table.row(0)
     ('1 Title', 'LDL')
+    >>> section.parts[1].table.filter(pl.col("Item") == "15a Full model")["Answer"].item()
+    'see “The features that were chosen”; the intercept is 3.10'
     """
     rows = {
         "1 Title": summary.title,
@@ -58,7 +61,7 @@ def tripod_sections(summary: FitSummary) -> list[Section]:
         if summary.features_by_site
         else _UNKNOWN,
         "14b Unadjusted associations": "not worked out",
-        "15a Full model": "see “The features that were chosen”, with the intercept",
+        "15a Full model": f"see “The features that were chosen”{_beside_features(summary.model)}",
         "15b How to use it": "the model file beside this page predicts for new rows",
         "18 to 20 Limitations, interpretation, implications": _UNKNOWN,
         "21 Supplementary information": "the settings and the fingerprint of the data are below",
@@ -82,9 +85,25 @@ def _sites(summary: FitSummary) -> str:
 
 
 def _outcome(summary: FitSummary) -> str:
-    target, classes = quoted(summary.model.target), summary.model.classes
-    what = "a number" if classes is None else f"one of {', '.join(map(quoted, classes))}"
-    return f"{target}, {what}; how it was assessed is {_UNKNOWN}"
+    model = summary.model
+    named, what = quoted(model.target), "a number"
+    if model.event is not None:
+        named, what = quoted(model.event), f"an event, and when it was: {named}"
+    elif model.task == "counts":
+        what = "a count" if model.exposure is None else f"a count, by {quoted(model.exposure)}"
+    elif model.classes is not None:
+        what = f"one of {', '.join(map(quoted, model.classes))}"
+    return f"{named}, {what}; how it was assessed is {_UNKNOWN}"
+
+
+def _beside_features(model: Model) -> str:
+    """What predicts together with the features, which are told elsewhere."""
+    if model.task == "survival":
+        return "" if model.baseline is None else "; the model file has the baseline hazard"
+    if model.task != "multiclass" or model.classes is None:
+        return f"; the intercept is {number(model.intercepts[0])}"
+    own = zip(model.classes, model.intercepts, strict=True)
+    return f"; intercepts: {', '.join(f'{quoted(name)} {number(value)}' for name, value in own)}"
 
 
 def _kinds(summary: FitSummary) -> str:
