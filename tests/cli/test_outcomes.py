@@ -236,6 +236,21 @@ def test_the_page_of_survival_speaks_of_no_intercept_and_of_an_event(command, tm
     assert json.loads((out / "model.json").read_text())["settings"]["intercept"] == "no"
 
 
+def test_a_kept_category_leaves_other_features_their_intervals(command, tmp_path):
+    frame, out = survivors(), tmp_path / "out"
+    sex = pl.Series("sex", ["f", "m", "m", "f", "f"] * (frame.height // 5))
+    path = written(tmp_path, frame.with_columns(sex))
+    options = ("--keep", "sex", "--sparsity", 4, "--stability", 0, "--held-out", "none")
+    code, _, messages = command("fit", path, *SURVIVAL, *options, "--out", out)
+    model = json.loads((out / "model.json").read_text())
+    refitted = {
+        each["name"]: each["certainty"]["refitted"] is not None for each in model["features"]
+    }
+    assert code == 0
+    assert refitted == {"marker_1": True, "marker_4": True, "sex=f": False, "sex=m": False}
+    assert "nothing is estimated for 2 features, such as sex=" in messages.replace("\n", " ")
+
+
 def test_evaluating_survival_names_event_and_time_and_says_what_is_missing(command, tmp_path):
     path, out, page = written(tmp_path, survivors()), tmp_path / "out", tmp_path / "page.html"
     quick = (*QUICK[:-1], "none", "--impute", "mean")

@@ -168,6 +168,8 @@ def test_features_that_separate_classes_have_no_estimate_without_shrinkage():
 def test_columns_that_say_the_same_have_no_estimate_without_shrinkage():
     Z, y = table("squared")
     Z[:, 6] = 2.0 * Z[:, 4]
+    assert np.isnan(refit(Z, y)[0].plain.errors).tolist() == [False, True, True]
+    Z[:, 1] = 3.0 * Z[:, 4]
     assert refit(Z, y)[0].plain is None
 
 
@@ -188,3 +190,24 @@ def test_as_many_coefficients_as_rows_leave_nothing_to_estimate_errors_by():
         return (yield from refitting(prepared, np.zeros(9), SUPPORT))
 
     assert fs.converse(engine, conversation()).plain is None
+
+
+def with_two_levels(Z):
+    """Two of the columns tell the two levels of a category apart."""
+    is_female = (np.arange(len(Z)) % 2 == 0).astype(float)
+    Z[:, 1], Z[:, 6] = is_female, 1.0 - is_female
+    return Z
+
+
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_beside_all_levels_of_a_category_other_features_are_estimated(kind):
+    Z, y = table(kind)
+    Z = with_two_levels(Z)
+    found = refit(Z, y)[0].plain
+    one_level_less = Z.copy()
+    one_level_less[:, 6] = 0.0
+    right = refit(one_level_less, y)[0].plain
+    assert np.isnan(found.errors).tolist() == [True, False, True]
+    np.testing.assert_allclose(found.values[1], right.values[1], rtol=1e-6)
+    np.testing.assert_allclose(found.errors[1], right.errors[1], rtol=1e-6)
+    assert found.freedom == right.freedom

@@ -7,11 +7,12 @@ estimates on rows that had no part in choosing.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg, stats
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute.triangles import from_triangle
 from fedsparse.engines.conversation import Conversation
 from fedsparse.modelling.fitting import Prepared
@@ -28,6 +29,9 @@ _CLOSE = 1e-10
 _COLLINEAR = 1e-10
 """Share of a feature's variance that the others do not explain; less is none."""
 
+_NO_PART = 1e-8
+"""Share of a coefficient in directions in which estimates are equally good; less is none."""
+
 _SAME_WEIGHT = 1e-6
 _ROUNDING = 1e-12
 
@@ -41,7 +45,8 @@ class Estimates:
     support
         Places of the features.
     values, errors
-        As many; errors are NaN where rows say nothing about a feature.
+        As many; errors are NaN where rows say nothing about a feature, or say of several together
+        what they do not say of each, as of all levels of a category.
     freedom
         Degrees of freedom of Student's distribution; infinite for the normal one.
 
@@ -81,7 +86,7 @@ class Refitted:
         Where the ℓ2 term has drawn them; the information of the term is part of the errors.
     plain
         Without the ℓ2 term. None if there is no finite estimate, because features separate the
-        classes or say the same, or because sites keep back what they would tell there.
+        classes or all say the same, or because sites keep back what they would tell there.
     """
 
     support: Int64Array
@@ -122,6 +127,7 @@ def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Con
     x = np.zeros_like(start)
     x[scaled] = start[scaled]
     shrunk: Estimates | None = None
+    first: _Point | None = None
     before: _Point | None = None
     for _ in range(_MOST_STEPS):
         (answers,) = yield (prepared.engine.ask(Curvature(x, scaled), "samples"),)
@@ -133,13 +139,36 @@ def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Con
         if before is not None and point.value > before.value + _ROUNDING * abs(before.value):
             x = (x + before.x) / 2.0
             continue
+        if first is None:
+            first = point
         step, gain = point.step()
+        if point.lost > first.lost:  # far out, where separated classes have no curvature
+            break
         if prepared.loss.is_quadratic or gain * prepared.mass <= _CLOSE:
             return Refitted(support, shrunk, point.moved(step, gain).estimates(0.0))
         if not np.isfinite(gain):
             break
         before, x = point, point.moved(step, gain).x
     return Refitted(support, shrunk, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inverse:
+    """Of second derivatives, as far as there is one.
+
+    Attributes
+    ----------
+    matrix
+        0 for what has no curvature.
+    is_told
+        Whether a coefficient is the same in all of several equally good estimates.
+    lost
+        Directions in which estimates are equally good, because features say the same.
+    """
+
+    matrix: FloatArray
+    is_told: BoolArray
+    lost: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +194,21 @@ class _Point:
         value = answers.average("objective") - penalty
         return cls(x, scaled, value, answers.mean("gradient"), hessian, prepared)
 
+    @cached_property
+    def inverse(self) -> _Inverse | None:
+        return _inverse(self.hessian)
+
+    @property
+    def lost(self) -> int:
+        return 0 if self.inverse is None else self.inverse.lost
+
     def step(self) -> tuple[FloatArray, float]:
         """To the minimum of the quadratic model, and how much lower that is; NaN if unknown."""
-        inverse = _inverse(self.hessian)
+        inverse = self.inverse
         if inverse is None:
             return np.zeros(self.scaled.size), np.nan
         with one_thread():
-            step = -inverse @ self.gradient
+            step = -inverse.matrix @ self.gradient
         return step, -0.5 * float(self.gradient @ step)
 
     def moved(self, step: FloatArray, gain: float) -> "_Point":
@@ -182,16 +219,22 @@ class _Point:
     def estimates(self, l2: float) -> Estimates | None:
         """The coefficients here, and errors by the second derivatives with an ℓ2 term."""
         prepared, loss = self.prepared, self.prepared.loss
-        freedom = float(prepared.rows - np.count_nonzero(np.diag(self.hessian) > 0))
-        inverse = _inverse(self.hessian + l2 * np.eye(self.scaled.size))
-        if inverse is None or (loss.dispersion is not None and freedom <= 0):
+        inverse = _inverse(self.hessian + l2 * np.eye(self.scaled.size)) if l2 else self.inverse
+        if inverse is None:
             return None
-        variances = np.diag(inverse) / prepared.mass
+        used = np.count_nonzero(np.diag(self.hessian) > 0) - inverse.lost
+        freedom = float(prepared.rows - used)
+        if loss.dispersion is not None and freedom <= 0:
+            return None
+        variances = np.diag(inverse.matrix) / prepared.mass
         if loss.dispersion is not None:
             variances = variances * loss.dispersion * self.value * prepared.mass / freedom
         features = self.scaled[self.scaled < prepared.scaling.scale.size]
         scale = prepared.scaling.scale[features]
         is_known = np.isfinite(scale) & (np.diag(self.hessian)[: features.size] > 0)
+        is_known &= inverse.is_told[: features.size]
+        if inverse.lost and not is_known.any():
+            return None
         with np.errstate(invalid="ignore"):
             errors = np.sqrt(variances[: features.size])
         return Estimates(
@@ -214,22 +257,41 @@ def _is_told_by_all(answers: Answers, prepared: Prepared) -> bool:
     return answers.count > 0 and is_all and answers.is_finite()
 
 
-def _inverse(hessian: FloatArray) -> FloatArray | None:
-    """Of a positive definite matrix, 0 for what has no curvature; None if features say the same."""
+def _inverse(hessian: FloatArray) -> _Inverse | None:
+    """None if it is unknown, or nothing can be told of any coefficient."""
     diagonal = np.diag(hessian)
     curved = np.flatnonzero(diagonal > 0)
-    inverse = np.zeros_like(hessian)
     if not np.isfinite(hessian).all():
         return None
     units = np.sqrt(diagonal[curved])
     scaled = hessian[np.ix_(curved, curved)] / np.outer(units, units)
     with one_thread():
-        try:
-            factor = linalg.cholesky(scaled, lower=True)
-        except linalg.LinAlgError:
-            return None
-        if (np.diag(factor) ** 2 < _COLLINEAR).any():
-            return None
-        own = linalg.cho_solve((factor, True), np.eye(curved.size))
-    inverse[np.ix_(curved, curved)] = own / np.outer(units, units)
-    return inverse
+        found = _inverse_of_definite(scaled) or _inverse_where_told(scaled)
+    if found is None:
+        return None
+    matrix, is_told = np.zeros_like(hessian), np.ones(len(hessian), dtype=np.bool_)
+    matrix[np.ix_(curved, curved)] = found.matrix / np.outer(units, units)
+    is_told[curved] = found.is_told
+    return _Inverse(matrix, is_told, found.lost)
+
+
+def _inverse_of_definite(scaled: FloatArray) -> _Inverse | None:
+    try:
+        factor = linalg.cholesky(scaled, lower=True)
+    except linalg.LinAlgError:
+        return None
+    if (np.diag(factor) ** 2 < _COLLINEAR).any():
+        return None
+    everything = np.ones(len(scaled), dtype=np.bool_)
+    return _Inverse(linalg.cho_solve((factor, True), np.eye(len(scaled))), everything, 0)
+
+
+def _inverse_where_told(scaled: FloatArray) -> _Inverse | None:
+    """Moore and Penrose's: right for coefficients that have no part in what is lost."""
+    values, vectors = linalg.eigh(scaled)
+    is_lost = values < _COLLINEAR
+    is_told = (vectors[:, is_lost] ** 2).sum(axis=1) < _NO_PART
+    if not is_told.any():
+        return None
+    kept = vectors[:, ~is_lost]
+    return _Inverse(kept / values[~is_lost] @ kept.T, is_told, int(is_lost.sum()))

@@ -1,6 +1,7 @@
 """What is not known about coefficients, and why, in sentences."""
 
-from fedsparse.modelling.model import Model
+from fedsparse.modelling.model import Feature, Model
+from fedsparse.tables.sentences import counted
 
 
 def sentences_on_certainty(model: Model) -> list[str]:
@@ -33,7 +34,14 @@ def sentences_on_certainty(model: Model) -> list[str]:
         return []
     told = [each.certainty for each in model.features if each.certainty is not None]
     found = []
-    if all(own.refitted is None for own in told):
+    lost = [each.name for each in model.features if _is_not_refitted(each)]
+    if 0 < len(lost) < len(told):
+        found.append(
+            f"Without shrinkage nothing is estimated for {counted(len(lost), 'feature')}, such as "
+            f"{lost[0]}: the rows say of several together what they do not say of each, as of all "
+            "levels of a category, or nothing at all. What is said of the others holds."
+        )
+    if len(lost) == len(told):
         found.append(
             "Without shrinkage there is no finite estimate: on these rows the features predict "
             "without error, say the same as each other, or are nearly as many as the rows."
@@ -56,3 +64,7 @@ def sentences_on_certainty(model: Model) -> list[str]:
             ", or could estimate it."
         )
     return found
+
+
+def _is_not_refitted(feature: Feature) -> bool:
+    return feature.certainty is not None and feature.certainty.refitted is None
