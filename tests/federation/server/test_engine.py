@@ -493,15 +493,13 @@ class TestFaults:
 
             def pull_messages(self, message_ids):
                 self.looks += 1
-                return super().pull_messages(message_ids) if self.looks > 4 else []
+                return super().pull_messages(message_ids) if self.looks % 4 == 0 else []
 
         monkeypatch.setattr(correspondence, "EVERY", 0.0)
         caplog.set_level(logging.INFO, "fedsparse.federation")
         grid = grid_of(sites_of(clients_for("squared")))
         fs.run(fs.DistributedIHT(TAU), engine_on(Thinking(grid.nodes)), rounds=1)
-        lines = [
-            line for line in caplog.messages if "waiting for aachen, bari, cork" in line
-        ]
+        lines = [line for line in caplog.messages if "waiting for aachen" in line]
         assert len(lines) >= 3
 
     def test_waiting_for_an_absent_site_gives_the_result_of_all(self):
