@@ -16,7 +16,7 @@ from fedsparse.compute.stacks import DenseStack
 from fedsparse.errors import FederationError
 from fedsparse.federation import payloads
 from fedsparse.federation.payloads import Answered, Asks
-from fedsparse.federation.server import mailbox
+from fedsparse.federation.server import correspondence, mailbox
 from fedsparse.federation.server.agreement import Terms
 from fedsparse.federation.server.conduct import Conduct
 from fedsparse.federation.server.flower_engine import FlowerEngine
@@ -486,6 +486,21 @@ class TestFaults:
         )
         whole = fs.run(algorithm, engine_on(grid_of(sites_of(clients_for("squared")))), rounds=9)
         assert_same(resumed, whole)
+
+    def test_the_log_says_again_and_again_for_whom_it_waits(self, monkeypatch, caplog):
+        class Thinking(Nodes):
+            looks = 0
+
+            def pull_messages(self, message_ids):
+                self.looks += 1
+                return super().pull_messages(message_ids) if self.looks % 4 == 0 else []
+
+        monkeypatch.setattr(correspondence, "EVERY", 0.0)
+        caplog.set_level(logging.INFO, "fedsparse.federation")
+        grid = grid_of(sites_of(clients_for("squared")))
+        fs.run(fs.DistributedIHT(TAU), engine_on(Thinking(grid.nodes)), rounds=1)
+        lines = [line for line in caplog.messages if "waiting for aachen" in line]
+        assert len(lines) >= 3
 
     def test_waiting_for_an_absent_site_gives_the_result_of_all(self):
         sites = sites_of(clients_for("squared"))

@@ -19,6 +19,9 @@ log = logging.getLogger("fedsparse.federation")
 _KNOCK = 0
 """Number of what is said without waiting for a reply."""
 
+EVERY = 5.0
+"""Seconds between two lines on sites that are at work."""
+
 WORTH_DELIVERING = 3
 """Rounds' time-outs after which a message to a site that hangs is forgotten."""
 
@@ -80,7 +83,7 @@ class Correspondence:
         """
         number = next(self._numbers)
         answered: dict[int, Member] = {}
-        began = time.monotonic()
+        began = said = time.monotonic()
         has_told = False
         fewest = min(self.conduct.fewest if enough is None else enough, len(asked))
         for _ in pauses():
@@ -101,6 +104,10 @@ class Correspondence:
                     left = self.conduct.longest_wait - waited
                     log.info("waiting for %s, at most %.0f s more", names, left)
                     has_told = True
+            elif time.monotonic() - said >= EVERY:
+                names = joined([member.name for member in missing])
+                log.info("%s: waiting for %s, for %.0f s now", stage.listed, names, waited)
+                said = time.monotonic()
         raise AssertionError  # pauses never end
 
     def knock(self, stage: Stage, members: Sequence[Member]) -> None:
