@@ -61,7 +61,7 @@ def sentences_on_certainty(model: Model) -> list[str]:
         found.append(
             f"For {open_} feature{'s' if open_ > 1 else ''} nothing can be said that is valid "
             f"after the choice: fewer than half of the halves chose {'them' if open_ > 1 else 'it'}"
-            ", or could estimate it."
+            f", or could estimate {'them' if open_ > 1 else 'it'}."
         )
     return found
 
