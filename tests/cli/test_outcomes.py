@@ -251,6 +251,15 @@ def test_a_kept_category_leaves_other_features_their_intervals(command, tmp_path
     assert "nothing is estimated for 2 features, such as sex=" in messages.replace("\n", " ")
 
 
+def test_curves_of_survival_end_where_few_rows_are_left(command, tmp_path):
+    path, out = written(tmp_path, survivors()), tmp_path / "out"
+    assert command("fit", path, *SURVIVAL, *QUICK, "--out", out)[0] == 0
+    groups = json.loads((out / "fit.json").read_text())["risk_groups"]
+    assert len(groups) == 3
+    assert all(group["times"] and min(group["at_risk"]) >= 10 for group in groups)
+    assert "where fewer than 10 of its rows are left" in (out / "report.html").read_text()
+
+
 def test_evaluating_survival_names_event_and_time_and_says_what_is_missing(command, tmp_path):
     path, out, page = written(tmp_path, survivors()), tmp_path / "out", tmp_path / "page.html"
     quick = (*QUICK[:-1], "none", "--impute", "mean")

@@ -18,6 +18,8 @@ _BINS_A_MEAN = 4.0
 """Bins up to the mean time: twelve reach three times as far."""
 _FEWEST = 5
 """Rows that a count speaks of; sites may ask for more."""
+ENOUGH_AT_RISK = 10
+"""Rows that a curve goes on with; events of fewer, which are told late, throw it about."""
 _TERCILE = 0.43
 """Standard deviations from the mean to a third of normal scores."""
 
@@ -94,7 +96,7 @@ def _group(ends: FloatArray, events: FloatArray, censored: FloatArray) -> RiskGr
     # Who left in a bin was there for half of it.
     exposed = at_risk - censored / 2
     shares = np.where(exposed > 0, 1.0 - events / np.where(exposed > 0, exposed, 1.0), 1.0)
-    known = int(np.count_nonzero(at_risk[:-1] > 0))
+    known = int(np.count_nonzero(at_risk[:-1] >= ENOUGH_AT_RISK))
     return RiskGroup(
         rows=round(rows),
         events=round(float(events.sum())),

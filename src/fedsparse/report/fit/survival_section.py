@@ -4,6 +4,7 @@ import altair as alt
 import polars as pl
 
 from fedsparse.modelling.summary import FitSummary, RiskGroup
+from fedsparse.modelling.survival_by_risk import ENOUGH_AT_RISK
 from fedsparse.report.fit.readable_numbers import percent, quoted
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol, Table
@@ -48,7 +49,8 @@ def survival_sections(summary: FitSummary) -> list[Section]:
         Paragraph(
             "Kaplan and Meier's curve, from counts over bins of time that the sites added up. "
             "What fewer rows have than a site may tell is counted with the next bin, so steps may "
-            "come a little late; rows of groups that are too small are left out. Coefficients "
+            "come a little late; rows of groups that are too small are left out, and a curve ends "
+            f"where fewer than {ENOUGH_AT_RISK} of its rows are left. Coefficients "
             "compare rows of the same site alone; these curves and the baseline hazard, by which "
             "survival at a time is predicted, are pooled over all sites, as if the hazard of an "
             "average row were the same at each. Where sites differ in it, a site's own survival "
