@@ -172,6 +172,11 @@ def wait_for_port(port: int) -> None:
             time.sleep(0.1)
 
 
+def _learned(model: Model) -> tuple[object, ...]:
+    """What a model predicts with; how sure that is was not worked out in one process."""
+    return [own.model_copy(update={"certainty": None}) for own in model.features], model.intercepts
+
+
 def _write_csv(path: Path, rows: FloatArray, ward: AnyArray, outcome: FloatArray) -> None:
     names = [f"marker_{place:02}" for place in range(rows.shape[1])]
     lines = [",".join([*names, "ward", TARGET])]
@@ -189,7 +194,7 @@ def compare(training: Training, tables: dict[str, Path]) -> str:
     folder = training.folder()
     assert folder is not None
     learned = Model.load(folder)
-    is_same = (learned.features, learned.intercepts) == (alone.features, alone.intercepts)
+    is_same = _learned(learned) == _learned(alone)
     verdict = "the same bit for bit" if is_same else "NOT the same"
     listed = ", ".join(f"{own.name} {own.coefficients[0]:+.3f}" for own in alone.features)
     return f"One process learns from the same rows: {listed}; {verdict}."

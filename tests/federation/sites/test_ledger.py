@@ -106,7 +106,7 @@ class TestRecords:
             }
         }  # fmt: skip
         assert refused.told["asked"] == {"Gradient": 1}
-        assert refused.told["reason"] == "its policy does not allow Gradient; do without"
+        assert refused.told["reason"] == "its policy does not allow Gradient; train with --dense no"
 
     def test_what_a_lens_shows_is_said_once(self, tmp_path):
         with Opened(tmp_path) as site:
