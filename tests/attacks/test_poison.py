@@ -132,13 +132,10 @@ class TestWithoutTheDefence:
         monkeypatch.setattr(outcome, "watched", lambda conversation, promises: conversation)
 
     @pytest.mark.parametrize("change", [steeper, planted], ids=["gradient × 10", "+50 on a slope"])
-    def test_steep_slopes_spoil_the_model_and_steps_never_end(self, tmp_path, change):
-        """A step along them that gives no feature up is shortened again and again."""
-        truth = trained(tmp_path / "honest", "numbers", "FedSplice", honest)
-        found = trained(tmp_path / "steep", "numbers", "FedSplice", change)
-        assert found.history[-1].round == ROUNDS > truth.history[-1].round
-        assert found.history[-1].objective > 1.01 * truth.history[-1].objective
-        assert any("still changing" in note for note in found.notes)
+    def test_steep_slopes_empty_the_model_and_the_run_says_so(self, tmp_path, change):
+        summary = trained(tmp_path, "numbers", "FedSplice", change)
+        assert features_of(summary) == []
+        assert summary.failure.startswith("The model is no better than none: it has no features.")
 
     def test_a_negative_hessian_costs_rounds_and_nothing_more(self, tmp_path):
         """Rounded matrices have no negative diagonal: signs between features are turned round."""

@@ -551,8 +551,9 @@ class FedSplice(Algorithm):
             return state.remember(
                 trial=np.array([objective]), mended=np.array([mended + 1.0])
             ).step(moved, 0)
-        if not np.any((best != 0) & (state.x == 0)) and bend[0] < _MOST_BEND:
-            # No feature was given up for it: a step that is short enough leads to a lower f.
+        gave_up = np.any((best != 0) & (state.x == 0))
+        if not (gave_up or _flag(state, "quadratic")) and bend[0] < _MOST_BEND:
+            # A step along these features leads to a lower f if only it is short enough.
             return self._try(state.forget("mended").remember(bend=_MUCH_SHORTER * bend), models)
         refused = np.append(state.memory.get("refused", np.empty(0)), _digest(state.x))
         state = state.forget("mended").remember(refused=refused, bend=_SHORTER * bend)
