@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn import metrics
 from statsmodels.api import GLM, OLS, add_constant, families
 
@@ -12,6 +13,7 @@ from fedsparse.modelling.curves import FEWEST_SHOWN, calibration_of_numbers, cur
 from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.requests import ScoreCounts
+from fedsparse.requests.score_counts import edges_with
 from tests.builders import answers_of
 
 
@@ -119,6 +121,17 @@ def test_where_single_answers_are_seen_no_bin_holds_few_rows():
     assert together.sum() == 40
     assert together[together > 0].min() >= 5
     np.testing.assert_array_equal(found.sum(axis=0), np.bincount(codes))
+
+
+@pytest.mark.parametrize("threshold", [0.11, 0.5, 0.9])
+def test_bins_that_are_joined_stay_on_their_side_of_the_threshold(threshold):
+    scores, codes = rows(size=40)
+    data = fs.FederatedData.from_clients([(scores[:, None], codes)])
+    asked = ScoreCounts(np.ones(1), threshold, fewest=8)
+    found = answers_of(asked, data, "logistic").total("counts").reshape(-1, 2)
+    first_above = np.searchsorted(edges_with(threshold), threshold, side="right")
+    above = expit(scores) >= threshold
+    np.testing.assert_array_equal(found[first_above:].sum(axis=0), np.bincount(codes[above]))
 
 
 def analysed(threshold, sums="float"):

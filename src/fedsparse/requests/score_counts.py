@@ -49,8 +49,9 @@ class ScoreCounts(Request):
     threshold
         An edge between bins beside the fixed ones.
     fewest
-        Rows that a bin has at least: fewer are counted with their neighbours. 1 where only sums
-        over clients are seen.
+        Rows that a bin has at least: fewer are counted with their neighbours on the same side of
+        the threshold. 1 where only sums over clients are seen. How many rows of each class lie on
+        either side is told as `Judge` tells it, or figures at the threshold would be wrong.
 
     Examples
     --------
@@ -88,11 +89,13 @@ class ScoreCounts(Request):
             return np.zeros(self.answer_shapes(self.x.shape)["counts"] or ())
         codes = clients.targets_of(client)[:, 0].astype(np.int64)
         edges = edges_with(self.threshold)
-        counted = []
+        first_above = int(np.searchsorted(edges, self.threshold, side="right"))
+        counted: list[np.ndarray] = []
         for label, odds in compared(scores_of(self.x, clients, client)):
             bins = np.searchsorted(edges, expit(odds), side="right")
             counts = np.bincount(2 * bins + (codes == label), minlength=2 * BINS)
-            counted.append(joined(counts.reshape(BINS, 2).astype(np.float64), self.fewest))
+            sides = np.split(counts.reshape(BINS, 2).astype(np.float64), [first_above])
+            counted.extend(joined(side, self.fewest) for side in sides)
         return np.concatenate(counted, axis=None)
 
 
