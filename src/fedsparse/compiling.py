@@ -14,13 +14,16 @@ _REORDER_SUMS = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def _forget_stale_code(folder: Path) -> None:
-    """Remove compiled code older than any source in ``folder`` or below.
+    """Remove compiled code older than any source of compiled functions in ``folder`` or below.
 
     numba notices a change in the file of a function, not in the files of those it calls, and
-    would go on running the old callee inlined in the caller.
+    would go on running the old callee inlined in the caller. Other sources do not matter: compiled
+    functions use nothing from them.
     """
-    newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
-    for index in folder.rglob("__pycache__/*.nbi"):
+    indices = list(folder.rglob("__pycache__/*.nbi"))
+    sources = {index.parent.parent / f"{index.name.partition('.')[0]}.py" for index in indices}
+    newest = max((source.stat().st_mtime for source in sources if source.exists()), default=0.0)
+    for index in indices:
         if index.stat().st_mtime < newest:
             index.unlink(missing_ok=True)
 
