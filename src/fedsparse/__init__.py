@@ -18,7 +18,7 @@ from fedsparse.algorithms import (
     GrowingBatch,
     State,
 )
-from fedsparse.engines import Engine, Lens, LocalEngine, converse, together
+from fedsparse.engines import Engine, Lens, LocalEngine, converse, open_engine, together
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
@@ -134,6 +134,7 @@ __all__ = [
     "converse",
     "datasets",
     "hard_threshold",
+    "open_engine",
     "register_loss",
     "run",
     "run_together",

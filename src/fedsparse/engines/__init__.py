@@ -4,5 +4,15 @@ from fedsparse.engines.conversation import Conversation, converse, together
 from fedsparse.engines.engine import Ask, Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.opening import open_engine
 
-__all__ = ["Ask", "Conversation", "Engine", "Lens", "LocalEngine", "converse", "together"]
+__all__ = [
+    "Ask",
+    "Conversation",
+    "Engine",
+    "Lens",
+    "LocalEngine",
+    "converse",
+    "open_engine",
+    "together",
+]

@@ -22,7 +22,7 @@ from fedsparse.engines.checkpoint import Reached
 from fedsparse.engines.conversation import Conversation, converse, together
 from fedsparse.engines.engine import Ask, Engine
 from fedsparse.engines.history import Record
-from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.opening import open_engine
 from fedsparse.engines.result import Result, with_restarts
 from fedsparse.errors import (
     CheckpointError,
@@ -53,6 +53,8 @@ def run(
     loss: str | Loss | None = None,
     rounds: int = 100,
     seed: int = 0,
+    engine: str = "local",
+    device: str | None = None,
     threads: int | None = None,
     evaluate_every: int = 1,
     checkpoint: str | PathLike[str] | None = None,
@@ -73,6 +75,8 @@ def run(
         T, how many times x is updated.
     seed
         Fixes mini-batches and which clients take part.
+    engine, device
+        What answers; see `open_engine`.
     threads
         Clients worked on at a time; all cores by default. Results do not depend on it.
     evaluate_every
@@ -98,14 +102,16 @@ def run(
     _check_algorithm(algorithm)
     _check_options(rounds=rounds, evaluate_every=evaluate_every, every=every)
     check_seed(seed)
-    with _engine_for(data, loss, threads) as engine:
+    with _engine_for(data, loss, engine, device, threads) as answering:
         saver = None
         if checkpoint is not None:
-            shown = f"{engine.fingerprint()} through {engine.lens.digest}"
-            identity = checkpoints.problem_identity(algorithm, shown, engine.lens.loss, int(seed))
+            shown = f"{answering.fingerprint()} through {answering.lens.digest}"
+            identity = checkpoints.problem_identity(
+                algorithm, shown, answering.lens.loss, int(seed)
+            )
             saver = _Saver(Path(checkpoint), identity, every)
         conversation = running(
-            engine,
+            answering,
             algorithm,
             rounds=rounds,
             seed=seed,
@@ -113,7 +119,7 @@ def run(
             saver=saver,
             on_round=on_round,
         )
-        return converse(engine, conversation)
+        return converse(answering, conversation)
 
 
 def run_together(
@@ -123,6 +129,8 @@ def run_together(
     loss: str | Loss | None = None,
     rounds: int = 100,
     seed: int = 0,
+    engine: str = "local",
+    device: str | None = None,
     threads: int | None = None,
     evaluate_every: int = 1,
 ) -> list[Result]:
@@ -134,7 +142,7 @@ def run_together(
     ----------
     algorithms
         What to run.
-    data, loss, rounds, seed, threads, evaluate_every
+    data, loss, rounds, seed, engine, device, threads, evaluate_every
         As for `run`.
 
     Examples
@@ -149,12 +157,12 @@ def run_together(
         _check_algorithm(algorithm)
     _check_options(rounds=rounds, evaluate_every=evaluate_every)
     check_seed(seed)
-    with _engine_for(data, loss, threads) as engine:
+    with _engine_for(data, loss, engine, device, threads) as answering:
         runs = [
-            running(engine, algorithm, rounds=rounds, seed=seed, evaluate_every=evaluate_every)
+            running(answering, algorithm, rounds=rounds, seed=seed, evaluate_every=evaluate_every)
             for algorithm in algorithms
         ]
-        return converse(engine, together(runs))
+        return converse(answering, together(runs))
 
 
 def running(
@@ -207,11 +215,18 @@ def _to_its_end(course: "_Course") -> Conversation[Result]:
 
 @contextmanager
 def _engine_for(
-    data: FederatedData | Engine, loss: str | Loss | None, threads: int | None
+    data: FederatedData | Engine,
+    loss: str | Loss | None,
+    engine: str,
+    device: str | None,
+    threads: int | None,
 ) -> Iterator[Engine]:
     if isinstance(data, Engine):
-        if loss is not None or threads is not None:
-            raise OptionError("an engine knows its loss and threads; leave loss and threads out")
+        if (loss, engine, device, threads) != (None, "local", None, None):
+            raise OptionError(
+                "an engine knows its loss, device and threads; leave loss, engine, device and "
+                "threads out"
+            )
         yield data
         return
     if not isinstance(data, FederatedData):
@@ -219,12 +234,13 @@ def _engine_for(
             "the second argument must be FederatedData; make it with "
             "FederatedData.from_clients([(X, y), …]) or FederatedData.from_table(X, y, sites)"
         )
-    engine = LocalEngine(data, "squared" if loss is None else loss, threads)
+    loss = "squared" if loss is None else loss
+    opened = open_engine(data, loss, engine=engine, device=device, threads=threads)
     try:
-        engine.lens.loss.check_together(data)
-        yield engine
+        opened.lens.loss.check_together(data)
+        yield opened
     finally:
-        engine.close()
+        opened.close()
 
 
 def _check_algorithm(algorithm: object) -> None:

@@ -1,0 +1,46 @@
+"""Which engine answers, by its name."""
+
+from fedsparse.engines.engine import Engine
+from fedsparse.engines.local import LocalEngine
+from fedsparse.errors import OptionError
+from fedsparse.problem.federated import FederatedData
+from fedsparse.problem.losses import Loss
+
+ENGINES = ("local",)
+"""Names of the engines that `open_engine` knows."""
+
+
+def open_engine(
+    data: FederatedData,
+    loss: str | Loss = "squared",
+    *,
+    engine: str = "local",
+    device: str | None = None,
+    threads: int | None = None,
+) -> Engine:
+    """An engine on data in memory, to be closed by whoever opened it.
+
+    Parameters
+    ----------
+    data, loss
+        The problem.
+    engine
+        ``"local"``: compiled loops in this process.
+    device
+        Of an engine that can choose one.
+    threads
+        Clients worked on at a time; all cores by default.
+
+    Examples
+    --------
+    >>> import fedsparse as fs
+    >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [4.0])])
+    >>> open_engine(data).names
+    ('client 1', 'client 2')
+    """
+    if engine not in ENGINES:
+        known = " or ".join(repr(name) for name in ENGINES)
+        raise OptionError(f"engine must be {known}, not {engine!r}")
+    if device is not None:
+        raise OptionError(f"engine={engine!r} has no device to choose; leave device out")
+    return LocalEngine(data, loss, threads)
