@@ -11,7 +11,7 @@ def one_client():
 
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are():
-    with pytest.raises(fs.OptionError, match="engine must be 'local'.*, not 'spark'"):
+    with pytest.raises(fs.OptionError, match=r"engine must be 'local'.*, not 'spark'"):
         fs.run(fs.FedAvg(), one_client(), engine="spark")
 
 
