@@ -93,6 +93,8 @@ from starlette.types import ASGIApp
 KeyPair = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 
 LINE_ERRORS = (httpx.HTTPError, ObjectPullError, ObjectPushError)
+CLOCK_AHEAD, CLOCK_BEHIND = float(SYSTEM_TIME_TOLERANCE), float(TIMESTAMP_TOLERANCE)
+"""Seconds by which a node's clock may differ from the server's."""
 """What a site's line raises when it is away or damaged."""
 
 LOST_CODES = (
@@ -152,7 +154,7 @@ def seconds_ahead(error: Exception) -> float | None:
         return None
     ahead = time.time() - there
     # The server tells whole seconds, and its answer was on the way for a while.
-    is_why = ahead >= SYSTEM_TIME_TOLERANCE or ahead <= -TIMESTAMP_TOLERANCE
+    is_why = ahead >= CLOCK_AHEAD or ahead <= -CLOCK_BEHIND
     return ahead if is_why else None
 
 

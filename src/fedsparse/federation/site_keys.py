@@ -109,11 +109,8 @@ def member_of(folder: SiteFolder, accepted: str | None, tell: Callable[[str], No
     tell
         Is told what to compare.
     """
-    name = folder.key.stem
-    signing = load_signing_key(folder, name)
-    roster = read_roster(folder.roster)
-    _check_own(roster, name, folder, signing)
-    known = _remembered(folder)
+    member, known = member_in(folder), _remembered(folder)
+    roster = member.roster
     if accepted is not None and not is_same_fingerprint(accepted, roster.fingerprint):
         raise OptionError(
             f"the fingerprint of {folder.roster} is {roster.fingerprint}, and not the one that was "
@@ -133,7 +130,22 @@ def member_of(folder: SiteFolder, accepted: str | None, tell: Callable[[str], No
             "and of other sites, by telephone: if it is another there, stop. It is remembered in "
             f"{folder.pinned}."
         )
+    return member
+
+
+def member_in(folder: SiteFolder) -> Member:
+    """Who a site is by its keys and the roster that lies beside them, whatever was remembered."""
+    name = folder.key.stem
+    signing = load_signing_key(folder, name)
+    roster = read_roster(folder.roster)
+    _check_own(roster, name, folder, signing)
     return Member(name, signing, roster)
+
+
+def is_remembered(folder: SiteFolder, roster: Roster) -> bool:
+    """Whether a roster is the one that was accepted last."""
+    known = _remembered(folder)
+    return known is not None and known.fingerprint == roster.fingerprint
 
 
 def _remembered(folder: SiteFolder) -> Roster | None:

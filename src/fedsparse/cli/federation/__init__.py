@@ -2,6 +2,7 @@
 
 import typer
 
+from fedsparse.cli.federation.check_command import check
 from fedsparse.cli.federation.demo_command import demo
 from fedsparse.cli.federation.inspect_command import inspect
 from fedsparse.cli.federation.join_command import join
@@ -21,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 _COMMANDS = (
-    keys, join, roster, server, site, inspect, train, status, stop, replay, ledger, demo,
+    keys, join, roster, server, check, site, inspect, train, status, stop, replay, ledger, demo,
 )  # fmt: skip
 for command in _COMMANDS:
     app.command()(command)

@@ -2,58 +2,47 @@
 
 import logging
 import math
-import re
 import signal
 import threading
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from fedsparse.cli.federation.flower_options import DEFAULT_PORT, need_flower, warn_insecure
+from fedsparse.cli.federation.flower_options import need_flower
+from fedsparse.cli.federation.site_options import (
+    Category,
+    Data,
+    Drop,
+    Event,
+    Exposure,
+    Keys,
+    LedgerFolder,
+    PolicyFile,
+    Server,
+    Target,
+    Time,
+    WithoutKeys,
+    access_to,
+    folder_of_site,
+    ledger_folder,
+    table_of,
+)
 from fedsparse.errors import OptionError
-
-if TYPE_CHECKING:
-    from fedsparse.federation.folder import SiteFolder
-    from fedsparse.federation.sites.line import Access
 
 log = logging.getLogger("fedsparse.federation")
 
 
 def site(
-    data: Annotated[Path, typer.Option(help="The table: CSV, TSV, Parquet, Arrow or LIBSVM.")],
-    server: Annotated[str, typer.Option(help="The server's HOST or HOST:PORT.")],
-    target: Annotated[str | None, typer.Option(help="Column to predict; not for LIBSVM.")] = None,
-    exposure: Annotated[
-        str | None,
-        typer.Option(help="Of counts: column that says for how long, or of how many."),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(help="Of survival: column that says when the event was, or the last look."),
-    ] = None,
-    event: Annotated[
-        str | None,
-        typer.Option(
-            help="Of survival: column that says whether the event was (1, yes, true) or not "
-            "(0, no, false)."
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that this site does not offer; may be repeated."),
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column of numbers, maybe the target, that may be told level by level; may be "
-            "repeated."
-        ),
-    ] = None,
-    keys: Annotated[
-        Path | None, typer.Option(help="Folder that 'fedsparse federation join' made.")
-    ] = None,
+    data: Data,
+    server: Server,
+    target: Target = None,
+    exposure: Exposure = None,
+    time: Time = None,
+    event: Event = None,
+    drop: Drop = None,
+    category: Category = None,
+    keys: Keys = None,
     accept_roster: Annotated[
         str | None,
         typer.Option(help="Fingerprint of a new roster, as the administrators compared it."),
@@ -61,16 +50,8 @@ def site(
     name: Annotated[
         str | None, typer.Option(help="Name of the site; by default that of its key or table.")
     ] = None,
-    policy: Annotated[
-        Path | None, typer.Option(help="TOML file that says what this site answers.")
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder in which this site enters what it answers; by default 'ledger' among its "
-            "keys, NAME-ledger here without keys."
-        ),
-    ] = None,
+    policy: PolicyFile = None,
+    ledger: LedgerFolder = None,
     accept_table: Annotated[
         str | None,
         typer.Option(
@@ -92,9 +73,7 @@ def site(
     poll: Annotated[
         float, typer.Option(min=0.05, help="Seconds between two looks for a message.")
     ] = 0.5,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Without TLS and without a key; for trials.")
-    ] = False,
+    insecure: WithoutKeys = False,
 ) -> None:
     """Connect to the server and answer its requests until interrupted.
 
@@ -111,7 +90,7 @@ def site(
     from fedsparse.federation.sites.policy import Policy, read_policy
     from fedsparse.federation.sites.questions import AnsweredQuestions
     from fedsparse.federation.sites.site import Site
-    from fedsparse.federation.sites.site_tables import check_site_outcome, open_table
+    from fedsparse.federation.sites.site_tables import check_site_outcome
     from fedsparse.modelling.methods import loss_class
 
     if not math.isfinite(patience) or not math.isfinite(poll):
@@ -119,24 +98,23 @@ def site(
     check_site_outcome(target, exposure, time, event)
     for place in loss or ():
         loss_class(place)
-    access = _access(server, keys, insecure)
-    member = None if insecure else member_of(_folder(keys), accept_roster, typer.echo)
+    access = access_to(server, keys, insecure)
+    member = None if insecure else member_of(folder_of_site(keys), accept_roster, typer.echo)
     known_as = name or (data.stem if member is None else member.name)
     rules = Policy() if policy is None else read_policy(policy)
-    table = open_table(
-        data, time or target, tuple(drop or ()), tuple(category or ()),
-        event=event, exposure=exposure,
-    )  # fmt: skip
+    table = table_of(data, target, time, event, exposure, drop, category)
     if member is None:
         # Without keys nothing can be hidden, and whoever says --insecure has been told so.
         rules = rules.model_copy(update={"open_sums": True})
-    folder = ledger or _ledger_beside(access, known_as)
+    folder = ledger_folder(access, known_as, ledger)
     with closing(Ledger(folder, known_as, access.address)) as book:
         book.open_table(table, rules, accept_table)
         masking = questions = None
         if member is not None:
             masking = SiteMasking(member.name, member.signing, member.roster)
-            questions = AnsweredQuestions(_folder(keys).questions, rules.most_changes_of_sites)
+            questions = AnsweredQuestions(
+                folder_of_site(keys).questions, rules.most_changes_of_sites
+            )
         own = Site(known_as, table, rules, available_threads(), book, masking, questions)
         show_log()
         log.info("%s enters what it is asked and answers in %s", known_as, folder)
@@ -144,41 +122,6 @@ def site(
         stop = _stop_on_signals()
         serve(own, access, patience=patience, poll=poll, stop=stop)
     typer.echo(f"{known_as} has left the federation.")
-
-
-def _access(server: str, keys: Path | None, insecure: bool) -> "Access":
-    from fedsparse.federation.sites.line import Access
-
-    address = _address(server)
-    if insecure:
-        warn_insecure()
-        return Access(address)
-    folder = _folder(keys)
-    folder.check()
-    return Access(address, folder.authority, folder.key)
-
-
-def _folder(keys: Path | None) -> "SiteFolder":
-    from fedsparse.federation.folder import SiteFolder
-
-    return SiteFolder(Path() if keys is None else keys)
-
-
-def _ledger_beside(access: "Access", name: str) -> Path:
-    """Among the site's keys; without any, in this folder."""
-    return Path(f"{name}-ledger") if access.key is None else access.key.with_name("ledger")
-
-
-def _address(server: str) -> str:
-    """HOST:PORT, or an OptionError."""
-    found = re.fullmatch(r"([^\s:/]+|\[[0-9a-fA-F:.]+\])(?::(\d+))?", server)
-    port = DEFAULT_PORT if found is None or found[2] is None else int(found[2])
-    if found is None or not 0 < port < 2**16:
-        raise OptionError(
-            f'"{server}" is no server; name it as HOST or HOST:PORT, such as localhost:8443 or '
-            "[::1]:8443"
-        )
-    return f"{found[1]}:{port}"
 
 
 def _stop_on_signals() -> threading.Event:

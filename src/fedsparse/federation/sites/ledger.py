@@ -9,7 +9,7 @@ import hashlib
 import os
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -274,8 +274,7 @@ class Ledger:
             case "accepted":
                 self._accepted |= {frozenset((other, told["table"])) for other in told["beside"]}
             case "answered" | "described":
-                judged = judged_in(told.get("asked", {}))
-                self.spending.add(record.at, told["table"], told["answers"], judged)
+                _count(record, self.spending)
                 self._last_answer[told["table"]] = record.at
                 self._known_lenses |= told.get("lenses", {}).keys()
 
@@ -375,6 +374,20 @@ def ledger_file(path: Path) -> Path:
 def read_ledger(path: Path) -> tuple[Record, ...]:
     """The records of a ledger, as far as its chain is sound."""
     return read_chain(ledger_file(path).read_bytes()).records
+
+
+def spending_of(records: Iterable[Record]) -> Spending:
+    """What a ledger's records say was spent."""
+    spending = Spending()
+    for record in records:
+        if record.event in ("answered", "described"):
+            _count(record, spending)
+    return spending
+
+
+def _count(record: Record, spending: Spending) -> None:
+    told = record.told
+    spending.add(record.at, told["table"], told["answers"], judged_in(told.get("asked", {})))
 
 
 def why_unwritable(error: OSError) -> str:
