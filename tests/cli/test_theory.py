@@ -52,7 +52,8 @@ class TestReport:
         assert done.stderr == ""
         assert done.stdout.startswith("A tiny simulation: τ = 6, τ* = 2, K = 3\n")
         for part in ("condition number κ", "dissimilarity 𝓑 at x*", "rate θ", "recomputed",
-                     "the bound is void", "Measured", "FedIter-HT"):  # fmt: skip
+                     "the bound is void", "of f: g₂, g₄", "When is θ₂ < θ₁?", "never",
+                     "conclusion says the contrary", "Measured", "FedIter-HT"):  # fmt: skip
             assert part in done.stdout
         assert max(map(len, done.stdout.splitlines())) <= 80
 

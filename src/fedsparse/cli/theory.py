@@ -62,7 +62,7 @@ def theory(
 
 def print_study(title: str, found: "Study") -> None:
     """Print what was found, within 80 columns."""
-    from fedsparse.research.theory import FED_HT_NOTES, FED_ITER_HT_NOTES
+    from fedsparse.research.theory import FED_HT_NOTES, FED_ITER_HT_NOTES, RATE_NOTES
 
     out = Console(highlight=False)
     out.print(f"[bold]{title}[/]: τ = {found.sparsity}, τ* = {found.true_sparsity}, "
@@ -76,6 +76,8 @@ def print_study(title: str, found: "Study") -> None:
     out.print(_bounds_table(found))
     _print_notes(out, _void_notes(found))
     _print_notes(out, FED_HT_NOTES + FED_ITER_HT_NOTES)
+    out.print(_rates_table(found))
+    _print_notes(out, RATE_NOTES)
     out.print(_measured_table(found))
     _print_notes(
         out,
@@ -133,9 +135,14 @@ def _bounds_table(found: "Study") -> Table:
         ("δ", "slack"),
         ("first batch Γ", "first_batch"),
         ("τ needed", "required_sparsity"),
+        ("Δ", "initial_gap"),
     ):
         table.add_row(label, *(_number(getattr(bound, field)) for bound in bounds))
-    for label, field in (("bias g", "bias"), ("rounds T", "rounds")):
+    for label, field in (
+        ("bias g₁, g₃", "bias"),
+        ("of f: g₂, g₄", "objective_bias"),
+        ("rounds T", "rounds"),
+    ):
         table.add_row(label, *(_unless_void(bound, field) for bound in bounds))
     return table
 
@@ -152,6 +159,22 @@ def _void_notes(found: "Study") -> list[str]:
             for reason in bound.notes:
                 concerned.setdefault(reason, []).append(f"{name} {bound.version}")
     return [f"{', '.join(names)}: {reason}." for reason, names in concerned.items()]
+
+
+def _rates_table(found: "Study") -> Table:
+    table = _table("When is θ₂ < θ₁?", *(one.version for one in found.rates))
+    for label, field in (
+        ("θ₁ of Fed-HT", "fed_ht"),
+        ("θ₂ of FedIter-HT", "fed_iter_ht"),
+        ("2α", "twice_alpha"),
+        ("θ₂ < θ₁ if 2α is below", "limit"),
+    ):
+        table.add_row(label, *(_number(getattr(one, field)) for one in found.rates))
+    table.add_row(
+        "and τ above",
+        *("never" if one.limit <= 0 else _number(one.required_sparsity) for one in found.rates),
+    )
+    return table
 
 
 def _measured_table(found: "Study") -> Table:

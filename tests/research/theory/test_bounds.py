@@ -8,15 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fedsparse as fs
-from fedsparse.research.theory import Setting, fed_ht_bounds, fed_iter_ht_bounds
+from fedsparse.research.theory import (
+    Setting,
+    compare_rates,
+    fed_ht_bounds,
+    fed_iter_ht_bounds,
+)
 
 
 def setting(**changes):
     """κ = 2, α = 0.02: both theorems hold."""
     usual = {
         "sparsity": 10_001, "true_sparsity": 1, "local_steps": 1, "smoothness": 2.0,
-        "convexity": 1.0, "squared_distance": 4.0, "squared_gradient": 0.5, "variance": 3.0,
-        "precision": 0.01,
+        "convexity": 1.0, "squared_distance": 4.0, "squared_gradient": 0.5,
+        "squared_mean_gradient": 0.2, "variance": 3.0, "precision": 0.01,
     }  # fmt: skip
     return Setting(**{**usual, **changes})
 
@@ -120,6 +125,81 @@ class TestFedIterHT:
             too_little = setting(local_steps=4, sparsity=math.floor(needed) - 1)
             assert fed_iter_ht_bounds(just_enough)[version].rate < 1
             assert fed_iter_ht_bounds(too_little)[version].rate > 1
+
+
+class TestCorollariesOnTheObjective:
+    """κ = 2 and l = 2, so that ξ₁ = (1 + α)(1 − c^K)/2 and 1/(2l) is a quarter."""
+
+    def test_of_fed_ht_by_hand(self):
+        stated, recomputed = fed_ht_bounds(setting(local_steps=3))
+        power = (23 / 24) ** 3
+        held = 1.02 * (1 - power) / 2 / (1 - 1.02 * power)
+        assert stated.initial_gap == recomputed.initial_gap == 8.0
+        assert stated.objective_bias == pytest.approx((held + 0.25) * 0.2)
+        assert recomputed.objective_bias == pytest.approx(2 * 5 * held * 0.5 + 0.25 * 0.2)
+
+    def test_of_fed_iter_ht_by_hand(self):
+        bounds = fed_iter_ht_bounds(setting(local_steps=3, sparsity=90_001))
+        kept = 1 + 1 / 150  # 1 + α
+        c, power = 23 / 24, (23 / 24) ** 3
+        noise = kept**2 * (1 - power) / 2
+        q = kept * c
+        own_noise, own_kept = kept**2 * (1 + q + q**2) / 48, kept * q**3
+        assert {one.initial_gap for one in bounds} == {8.0}
+        assert [one.objective_bias for one in bounds] == pytest.approx(
+            [
+                (noise / (1 - kept**2 * c) + 0.25) * 0.2,
+                (noise / (1 - kept**2 * power) + 0.25) * 0.2,
+                2 * 5 * own_noise * 0.5 / (1 - own_kept) + 0.25 * 0.2,
+            ]
+        )
+
+    def test_a_void_theorem_says_nothing_of_the_objective(self):
+        for bound in fed_ht_bounds(setting(convexity=0.0)):
+            assert bound.objective_bias == math.inf
+
+
+class TestWhenFedIterHTHasTheSmallerRate:
+    def pair(self, **changes):
+        """κ_d = 4 and κ_s = 2."""
+        return setting(smoothness=4.0, **changes), setting(**changes)
+
+    @pytest.mark.parametrize("local_steps", [1, 3, 10])
+    @pytest.mark.parametrize("sparsity", [200, 10_001, 100_001, 2_000_001])
+    def test_the_condition_on_alpha_is_the_comparison_of_the_rates(self, sparsity, local_steps):
+        whole, restricted = self.pair(sparsity=sparsity, local_steps=local_steps)
+        for compared in compare_rates(whole, restricted):
+            assert compared.fed_iter_ht_is_faster == (compared.fed_iter_ht < compared.fed_ht)
+
+    def test_the_rates_are_those_of_the_theorems(self):
+        whole, restricted = self.pair(local_steps=5)
+        compared = compare_rates(whole, restricted)
+        assert {one.fed_ht for one in compared} == {fed_ht_bounds(whole)[0].rate}
+        assert [one.fed_iter_ht for one in compared] == pytest.approx(
+            [bound.rate for bound in fed_iter_ht_bounds(restricted)]
+        )
+
+    def test_the_limits_by_hand(self):
+        stated, proved, recomputed = compare_rates(*self.pair(local_steps=5))
+        assert stated.limit == pytest.approx((47 / 48) ** 5 / (23 / 24) - 1)
+        assert proved.limit == pytest.approx((47 / 46) ** 5 - 1)  # the paper's remark
+        assert recomputed.limit == pytest.approx(1 / 46)
+
+    def test_the_sparsity_needed_is_where_both_rates_are_the_same(self):
+        for compared in compare_rates(*self.pair(local_steps=5))[1:]:
+            needed = compared.required_sparsity
+            below, above = (
+                compare_rates(*self.pair(local_steps=5, sparsity=int(needed + change)))
+                for change in (-1, 2)
+            )
+            place = ["as stated", "as proved", "recomputed"].index(compared.version)
+            assert not below[place].fed_iter_ht_is_faster
+            assert above[place].fed_iter_ht_is_faster
+
+    def test_no_sparsity_is_enough_where_restriction_does_not_help(self):
+        for compared in compare_rates(setting(), setting()):
+            assert not compared.fed_iter_ht_is_faster
+            assert compared.required_sparsity == math.inf
 
 
 class TestVoid:

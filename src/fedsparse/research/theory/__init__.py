@@ -23,22 +23,26 @@ from fedsparse.research.theory.gradients import (
     client_gradients,
     gradient_variances,
 )
+from fedsparse.research.theory.rate_comparison import RATE_NOTES, RateComparison, compare_rates
 from fedsparse.research.theory.setting import Setting
 from fedsparse.research.theory.study import Dissimilarity, Measurement, Study, study
 
 __all__ = [
     "FED_HT_NOTES",
     "FED_ITER_HT_NOTES",
+    "RATE_NOTES",
     "Bound",
     "ClientGradients",
     "Conditioning",
     "Contraction",
     "Dissimilarity",
     "Measurement",
+    "RateComparison",
     "Reference",
     "Setting",
     "Study",
     "client_gradients",
+    "compare_rates",
     "fed_ht_bounds",
     "fed_iter_ht_bounds",
     "global_conditioning",

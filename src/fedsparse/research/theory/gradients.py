@@ -49,21 +49,24 @@ class ClientGradients:
     @property
     def overall(self) -> float:
         """‖∇f(x)‖²."""
-        return float(self.mean @ self.mean)
+        return self.overall_within(None)
 
     def local_within(self, entries: BoolArray | None) -> float:
         """Σ p_i ‖π_I ∇f_i(x)‖² for a set I of entries, None for all."""
         rows = self.rows if entries is None else self.rows[:, entries]
         return float(np.einsum("ij,ij->", rows, rows) / len(rows))
 
+    def overall_within(self, entries: BoolArray | None) -> float:
+        """‖π_I ∇f(x)‖² for a set I of entries, None for all."""
+        mean = self.mean if entries is None else self.mean[entries]
+        return float(mean @ mean)
+
     def dissimilarity(self, entries: BoolArray | None = None) -> float:
         """The least 𝓑 that Assumption 2 allows here: √(Σ p_i ‖π_I ∇f_i‖² / ‖π_I ∇f‖²).
 
         Infinite where ∇f vanishes on I and some ∇f_i does not; 1 where all of them vanish.
         """
-        local = self.local_within(entries)
-        mean = self.mean if entries is None else self.mean[entries]
-        overall = float(mean @ mean)
+        local, overall = self.local_within(entries), self.overall_within(entries)
         if local == 0.0:
             return 1.0
         return float(np.sqrt(local / overall)) if overall > _VANISHED**2 * local else np.inf

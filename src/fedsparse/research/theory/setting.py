@@ -26,6 +26,8 @@ class Setting:
     squared_gradient
         Σ p_i ‖π_I ∇f_i(x*)‖², which is 𝓑² ‖π_I ∇f(x*)‖² with the least 𝓑 that Assumption 2 allows
         at x*; I is everything for Fed-HT and Ĩ for FedIter-HT.
+    squared_mean_gradient
+        ‖π_I ∇f(x*)‖².
     variance
         Σ p_i σ_i².
     precision
@@ -34,7 +36,8 @@ class Setting:
     Examples
     --------
     >>> setting = Setting(sparsity=50, true_sparsity=10, local_steps=5, smoothness=2.0,
-    ...     convexity=1.0, squared_distance=4.0, squared_gradient=0.1, variance=1.0, precision=0.01)
+    ...     convexity=1.0, squared_distance=4.0, squared_gradient=0.1, squared_mean_gradient=0.05,
+    ...     variance=1.0, precision=0.01)
     >>> setting.alpha, setting.condition_number
     (1.0, 2.0)
     """
@@ -46,6 +49,7 @@ class Setting:
     convexity: float
     squared_distance: float
     squared_gradient: float
+    squared_mean_gradient: float
     variance: float
     precision: float
 

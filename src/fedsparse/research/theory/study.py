@@ -32,6 +32,7 @@ from fedsparse.research.theory.gradients import (
     client_gradients,
     gradient_variances,
 )
+from fedsparse.research.theory.rate_comparison import RateComparison, compare_rates
 from fedsparse.research.theory.setting import Setting
 
 # Gradients of every client that looking for x* may cost, and each measured run a quarter of it:
@@ -79,6 +80,8 @@ class Study:
         ‖∇f(x*)‖² and Σ p_i ‖∇f_i(x*)‖².
     fed_ht, fed_iter_ht
         The theorems' versions.
+    rates
+        When θ₂ is below θ₁, by version.
     measurements
         What runs did.
     """
@@ -95,6 +98,7 @@ class Study:
     squared_local_gradients: float
     fed_ht: tuple[Bound, ...]
     fed_iter_ht: tuple[Bound, ...]
+    rates: tuple[RateComparison, ...]
     measurements: tuple[Measurement, ...]
 
 
@@ -161,21 +165,20 @@ def study(
         variance=variance,
         precision=precision * max(squared_norm(x), np.finfo(float).tiny),
     )
-    fed_ht = fed_ht_bounds(
-        setting(
-            smoothness=whole.smoothness,
-            convexity=whole.convexity,
-            squared_gradient=at_reference.local,
-        )
+    of_whole = setting(
+        smoothness=whole.smoothness,
+        convexity=whole.convexity,
+        squared_gradient=at_reference.local,
+        squared_mean_gradient=at_reference.overall,
     )
     entries = at_reference.bias_entries(x, sparsity * (x.size // data.width))
-    fed_iter_ht = fed_iter_ht_bounds(
-        setting(
-            smoothness=restricted.smoothness,
-            convexity=restricted.convexity,
-            squared_gradient=at_reference.local_within(entries),
-        )
+    of_restricted = setting(
+        smoothness=restricted.smoothness,
+        convexity=restricted.convexity,
+        squared_gradient=at_reference.local_within(entries),
+        squared_mean_gradient=at_reference.overall_within(entries),
     )
+    fed_ht, fed_iter_ht = fed_ht_bounds(of_whole), fed_iter_ht_bounds(of_restricted)
     rounds = max(2, gradients // (4 * local_steps))
     measure = partial(_measure, data, loss, x, rounds, tell)
     return Study(
@@ -194,6 +197,7 @@ def study(
         squared_local_gradients=at_reference.local,
         fed_ht=fed_ht,
         fed_iter_ht=fed_iter_ht,
+        rates=compare_rates(of_whole, of_restricted),
         measurements=(
             *measure("Fed-HT", FedHT(sparsity, local_steps=local_steps), fed_ht),
             *measure("FedIter-HT", FedIterHT(sparsity, local_steps=local_steps), fed_iter_ht),
