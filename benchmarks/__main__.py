@@ -30,6 +30,7 @@ OTHERS = {
     "secure-exact": "secure_exact",
     "metric_coverage": "metric_coverage",
     "permuted": "permuted",
+    "overshoot": "overshoot",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

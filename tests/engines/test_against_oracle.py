@@ -170,3 +170,34 @@ def test_ties_between_equal_columns_go_to_the_lower_index(rows, storage):
     expected = oracle.run("FedIterHT", clients, loss="squared", rounds=ROUNDS, **options)[-1]
     np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9)
     assert np.count_nonzero(result.coef) == 7
+
+
+@pytest.fixture(scope="module", params=["Simulation I", "ten clients of Simulation II"])
+def simulation(request):
+    """Of the paper's size: data, the loss with its λ, and the clients for the oracle."""
+    if request.param == "Simulation I":
+        data, loss = fs.datasets.simulation_1(), fs.SquaredError()
+    else:
+        data, loss = fs.datasets.simulation_2(clients=10), fs.Logistic(l2=1e-4)
+    parts = [data.client(client) for client in range(len(data))]
+    return data, loss, [(part.features, part.targets) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("DistributedIHT", {"step_size": 0.01}),
+        ("FedHT", {"step_size": 0.001, "local_steps": 3}),
+        ("FedIterHT", {"step_size": 0.001, "local_steps": 3}),
+    ],
+)
+def test_the_first_rounds_of_a_simulation_agree_to_nine_digits(simulation, name, options):
+    data, loss, clients = simulation
+    kind = "squared" if isinstance(loss, fs.SquaredError) else "logistic"
+    result = fs.run(getattr(fs, name)(200, **options), data, loss=loss, rounds=4)
+    expected = oracle.run(name, clients, loss=kind, l2=loss.l2, rounds=4, sparsity=200, **options)[
+        -1
+    ]
+    np.testing.assert_allclose(result.coef, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    objective = oracle.objective(clients, expected, kind, loss.l2, "uniform")
+    assert result.objective == pytest.approx(objective, rel=1e-9)
