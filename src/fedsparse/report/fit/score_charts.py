@@ -60,7 +60,8 @@ def score_chart(scores: Sequence[Score], name: str) -> alt.LayerChart:
     )
     intervals = chart.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5)
     intervals = intervals.encode(x="low:Q", x2="high:Q", stroke=stroke)
-    return alt.LayerChart(layer=[dots, intervals]).properties(
+    has_intervals = any(row["low"] is not None for row in rows)
+    return alt.LayerChart(layer=[dots, intervals] if has_intervals else [dots]).properties(
         width="container",
         height=ROW * len({row["site"] for row in rows}),
         description=f"Dot chart of {metric.label} by site and way of learning, with 95 % "
