@@ -31,6 +31,7 @@ OTHERS = {
     "metric_coverage": "metric_coverage",
     "permuted": "permuted",
     "overshoot": "overshoot",
+    "drift": "drift",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 
