@@ -51,11 +51,11 @@ def survival_sections(summary: FitSummary) -> list[Section]:
             "What fewer rows have than a site may tell is counted with another bin. So a curve has "
             "points where events were counted and straight lines between them, steps may come a "
             "little late, and rows of groups that are too small are left out. It ends with the "
-            f"last of its events, or where fewer than {ENOUGH_AT_RISK} rows are left. Coefficients "
-            "compare rows of the same site alone; these curves and the baseline hazard, by which "
-            "survival at a time is predicted, are pooled over all sites, as if the hazard of an "
-            "average row were the same at each. Where sites differ in it, a site's own survival "
-            "lies beside what is predicted.",
+            f"last of its events, or where fewer than {ENOUGH_AT_RISK} of its rows are left. "
+            "Coefficients compare rows of the same site alone; these curves and the baseline "
+            "hazard, by which survival at a time is predicted, are pooled over all sites, as if "
+            "the hazard of an average row were the same at each. Where sites differ in it, a "
+            "site's own survival lies beside what is predicted.",
             is_hint=True,
         ),
     ]
