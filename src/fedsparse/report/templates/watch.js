@@ -2,11 +2,12 @@
 // All that comes from sites is put in as text, never as markup.
 
 const EVERY = 2000;
-const WIDTH = 640, HEIGHT = 260, LEFT = 68, RIGHT = 12, TOP = 26, BOTTOM = 44;
+const WIDEST = 704, HEIGHT = 260, LEFT = 68, RIGHT = 12, TOP = 26, BOTTOM = 44;
 const MOST_DOTS = 80;
 const GOOD = new Set(["under way", "finished", "takes part"]);
 const BAD = new Set(["failed", "takes no further part"]);
 const drawn = new Map();
+let latest = null;
 
 function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -67,28 +68,29 @@ function powers(low, high) {
 
 function chart(points) {
   const values = points.map(([, value]) => value);
+  const width = Math.min(WIDEST, document.querySelector("main").clientWidth);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const isLog = low > 0 && high >= 10 * low;
   const measure = isLog ? Math.log10 : (value) => value;
   const room = (measure(high) - measure(low)) * 0.04 || Math.abs(measure(low)) * 0.1 || 1;
   const [bottom, top] = [measure(low) - room, measure(high) + room];
   const [first, last] = [points[0][0], Math.max(points.at(-1)[0], points[0][0] + 1)];
-  const x = (at) => LEFT + ((at - first) / (last - first)) * (WIDTH - LEFT - RIGHT);
+  const x = (at) => LEFT + ((at - first) / (last - first)) * (width - LEFT - RIGHT);
   const y = (value) =>
     HEIGHT - BOTTOM - ((measure(value) - bottom) / (top - bottom)) * (HEIGHT - TOP - BOTTOM);
 
   const told = `f on all rows by exchange: ${readable(values[0])} at first, ` +
     `${readable(values.at(-1))} at last`;
-  const picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": told });
+  const picture = shape("svg", { width, height: HEIGHT, role: "img", "aria-label": told });
   const levels = isLog ? powers(low, high) : ticks(low, high, false);
   for (const at of levels) {
     picture.append(
-      shape("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(at), y2: y(at) }),
+      shape("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }),
       shape("text", { x: LEFT - 8, y: y(at) + 4, "text-anchor": "end" }, readable(at)),
     );
   }
   const base = HEIGHT - BOTTOM;
-  picture.append(shape("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: base, y2: base }));
+  picture.append(shape("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: base, y2: base }));
   for (const at of ticks(first, last, true)) {
     picture.append(
       shape("line", { class: "axis", x1: x(at), x2: x(at), y1: base, y2: base + 5 }),
@@ -98,7 +100,7 @@ function chart(points) {
   const axis = `f on all rows${isLog ? ", logarithmic" : ""}`;
   picture.append(
     shape("text", { x: 0, y: 14 }, axis),
-    shape("text", { x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, "exchange"),
+    shape("text", { x: width - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, "exchange"),
     shape("path", { d: points.map(([at, value], place) =>
       `${place ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("") }),
   );
@@ -110,8 +112,9 @@ function chart(points) {
 }
 
 function table(caption, head, rows) {
-  const cells = (row) => row.map((cell, place) =>
-    make(place ? "td" : "th", place ? { "data-label": head[place] } : { scope: "row" }, cell));
+  const cells = (row) => row.map((cell, place) => place === 0
+    ? make("th", { scope: "row" }, cell)
+    : make("td", { "data-label": head[place], class: typeof cell === "string" ? "short" : "" }, cell));
   return make("div", { class: "scroll" }, make("table", { class: "prose" },
     make("caption", {}, caption),
     make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
@@ -134,8 +137,8 @@ const linkTo = (run) => make("a", { href: `runs/${run.number}/report.html` }, "r
 function followed(run) {
   const parts = [
     make("h2", {}, "Run ", make("small", {}, run.number)),
-    make("p", {}, stateOf(run.state), ` since ${run.since}`,
-      run.folder === null ? "" : `, writing to ${run.folder}`,
+    make("p", {}, stateOf(run.state), `, began ${run.since}`,
+      run.folder === null ? "" : `, writes to ${run.folder}`,
       ...(run.has_report ? [": ", linkTo(run)] : [])),
   ];
   if (run.reason !== null) {
@@ -144,8 +147,8 @@ function followed(run) {
   if (run.objective.length > 0) {
     const lowest = Math.min(...run.objective.map(([, value]) => value));
     parts.push(
-      make("p", {}, `${counted(run.exchanges, "exchange")}; f on all rows is ` +
-        `${readable(run.objective.at(-1)[1])} now and was ${readable(lowest)} at its lowest. ` +
+      make("p", {}, `${counted(run.exchanges, "exchange")}; f on all rows was ` +
+        `${readable(run.objective.at(-1)[1])} last and ${readable(lowest)} at its lowest. ` +
         "Of several models in an exchange, that of the lowest f counts."),
       chart(run.objective),
     );
@@ -156,7 +159,7 @@ function followed(run) {
   }
   if (run.sites.length > 0) {
     parts.push(table("How sites did, up to the last exchange",
-      ["site", "state", "answered", "missed", "sent", "received"],
+      ["site", "state", "answered", "missed", "sent to it", "received"],
       run.sites.map((site) => [
         site.name,
         make("span", {}, stateOf(site.state), site.reason === null ? "" : `: ${site.reason}`),
@@ -206,19 +209,30 @@ function tell(text, isTrouble) {
   document.querySelector("main").classList.toggle("stale", isTrouble);
 }
 
-async function look() {
-  try {
-    const response = await fetch("state.json");
-    if (!response.ok) throw new Error(response.statusText);
-    const seen = await response.json();
-    show(seen);
-    tell(seen.trouble === null ? `The server at ${seen.server} answers.`
-      : `Not up to date: ${seen.trouble}.`, seen.trouble !== null);
-  } catch {
-    tell("Not up to date: 'fedsparse federation watch' has ended; start it again and open the " +
-      "address that it tells.", true);
-  }
-  setTimeout(look, EVERY);
+async function asked() {
+  const response = await fetch("state.json");
+  if (!response.ok) throw new Error(response.statusText);
+  return response.json();
 }
 
+async function look() {
+  const seen = await asked().catch(() => null);
+  setTimeout(look, EVERY);
+  if (seen === null) {
+    tell("Not up to date: 'fedsparse federation watch' has ended; start it again and open the " +
+      "address that it tells.", true);
+    return;
+  }
+  latest = seen;
+  show(seen);
+  tell(seen.trouble === null ? `The server at ${seen.server} answers.`
+    : `Not up to date: ${seen.trouble}.`, seen.trouble !== null);
+}
+
+function fit() {
+  drawn.delete("followed"); // charts are as wide as the window lets them be
+  if (latest !== null) show(latest);
+}
+
+addEventListener("resize", fit);
 look();
