@@ -178,6 +178,12 @@ class Lookout:
         with self._lock:
             return self._reports.get(number)
 
+    def close(self) -> None:
+        """Let go of all files."""
+        with self._lock:
+            for follower in self._followers.values():
+                follower.close()
+
     def _looked(self) -> Sight:
         try:
             with runs.reached(self._folder, self._address) as control:
@@ -310,5 +316,5 @@ def _wrote(run: KnownRun, path: Path) -> bool:
     """Whether a run has written to a file, and not only an earlier one."""
     try:
         return path.stat().st_mtime >= run.since.timestamp()
-    except FileNotFoundError:
+    except OSError:
         return False

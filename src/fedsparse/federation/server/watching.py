@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -33,13 +34,15 @@ _REPORT = re.compile(r"runs/(\d{1,20})/report\.html")
 
 _ALWAYS = {
     "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",  # the address has the token
     "X-Content-Type-Options": "nosniff",
 }
 _NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_PAGE = f"{_NOTHING}; connect-src 'self'; script-src 'nonce-{{0}}'; style-src 'nonce-{{0}}'"
+_PAGE = (
+    f"{_NOTHING}; connect-src 'self'; img-src data:; "
+    "script-src 'nonce-{0}'; style-src 'nonce-{0}'"
+)
 # A report draws its charts by itself. It is kept from everything else, this page included.
 _REPORT_PAGE = (
     f"{_NOTHING}; img-src data: blob:; script-src 'unsafe-inline' 'unsafe-eval'; "
@@ -81,8 +84,15 @@ class Watching(ThreadingHTTPServer):
         """What a browser on this machine may call it."""
         return tuple(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
-    def handle_error(self, *_: object) -> None:
-        """A browser that went away is nothing to tell."""
+    def server_close(self) -> None:
+        """Listen no more, and let go of what was looked at."""
+        super().server_close()
+        self.lookout.close()
+
+    def handle_error(self, *request: Any) -> None:
+        """Tell what went wrong, but for a browser that went away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(*request)
 
 
 class _Handler(BaseHTTPRequestHandler):
