@@ -114,7 +114,7 @@ function chart(points) {
 function table(caption, head, rows) {
   const cells = (row) => row.map((cell, place) => place === 0
     ? make("th", { scope: "row" }, cell)
-    : make("td", { "data-label": head[place], class: typeof cell === "string" ? "short" : "" }, cell));
+    : make("td", { "data-label": head[place], class: cell.length < 12 ? "short" : "" }, cell));
   return make("div", { class: "scroll" }, make("table", { class: "prose" },
     make("caption", {}, caption),
     make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
@@ -158,8 +158,8 @@ function followed(run) {
       : "No exchange yet."));
   }
   if (run.sites.length > 0) {
-    parts.push(table("How sites did, up to the last exchange",
-      ["site", "state", "answered", "missed", "sent to it", "received"],
+    parts.push(table("How sites did up to the last exchange; what was sent to them and received",
+      ["site", "state", "answered", "missed", "sent", "received"],
       run.sites.map((site) => [
         site.name,
         make("span", {}, stateOf(site.state), site.reason === null ? "" : `: ${site.reason}`),
