@@ -81,7 +81,8 @@ function chart(points) {
 
   const told = `f on all rows by exchange: ${readable(values[0])} at first, ` +
     `${readable(values.at(-1))} at last`;
-  const picture = shape("svg", { width, height: HEIGHT, role: "img", "aria-label": told });
+  const picture = shape("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`,
+    role: "img", "aria-label": told });
   const levels = isLog ? powers(low, high) : ticks(low, high, false);
   for (const at of levels) {
     picture.append(
