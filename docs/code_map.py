@@ -16,12 +16,13 @@ SOURCE = ROOT / "src" / "fedsparse"
 PAGE = ROOT / "docs" / "reference" / "code-map.md"
 OPENING = """# Map of the code
 
-Written by `docs/code_map.py` from the code itself: its layers, what they import, and the first line of every module. [How it is
-built](../design.md) tells the ideas behind them.
+Written by `docs/code_map.py` from the code itself: its layers, what they import, and the first
+line of every module. [How it is built](../design.md) tells the ideas behind them.
 
 ## Layers
 
-Imports go down this list only; `make lint` checks it. What is imported for the sake of types alone does not count.
+Imports go down this list only; `make lint` checks it. What is imported for types alone does not
+count.
 
 | layer | holds | imports |
 | --- | --- | --- |"""
