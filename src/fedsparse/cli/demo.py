@@ -82,4 +82,4 @@ def _found(model: "Model") -> str:
     told = f"{len(EFFECTS)} columns decide over a relapse in these made-up tables: "
     told += f"{', '.join(EFFECTS)}. The model has {len(found)} of them"
     told += f", without {', '.join(missed)}" if missed else ""
-    return f"{told}, and {others} other{'' if others == 1 else 's'}."
+    return f"{told}, and {others or 'no'} other{'s' if others > 1 else ''}."
