@@ -28,7 +28,7 @@ def main() -> None:
         folder = Path(name)
         _run(folder, "demo")
         shutil.copy(folder / "fedsparse-demo" / "methods.png", IMAGES / "methods.png")
-        photograph(folder / "fedsparse-demo" / "fit" / "report.html", IMAGES / "report.png", 1010)
+        photograph(folder / "fedsparse-demo" / "fit" / "report.html", IMAGES / "report.png", 740)
         make_tables(folder)
         _run(folder, *FIT.split())
         photograph(folder / "fedsparse-fit" / "report.html", IMAGES / "tutorial-report.png", 1000)
