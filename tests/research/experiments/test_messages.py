@@ -11,9 +11,7 @@ def messages():
 
 
 def load(messages, kind, algorithm):
-    return messages.row(
-        by_predicate=(messages["rows"] == kind) & (messages["algorithm"] == algorithm), named=True
-    )
+    return messages.filter(rows=kind, algorithm=algorithm).row(0, named=True)
 
 
 @pytest.mark.slow
