@@ -32,6 +32,7 @@ OTHERS = {
     "permuted": "permuted",
     "overshoot": "overshoot",
     "drift": "drift",
+    "readings": "readings",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

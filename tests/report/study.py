@@ -113,15 +113,16 @@ def made_up_claims():
 def made_up_scaling():
     return pl.DataFrame(
         [
-            (model, sweep, 5, samples, width, repetition, (1 + repetition) * width / samples)
+            (model, sweep, factor, (1 + repetition) * factor**exponent)
             for model in ("linear", "logistic")
-            for sweep, samples, width in (
-                *(("rows", samples, 200) for samples in (100, 200, 400)),
-                *(("width", 200, width) for width in (50, 200, 800)),
+            for sweep, exponent, factors in (
+                ("rows", -1.0, (500.0, 1000.0, 2000.0)),
+                ("width", 1.0, (3.9, 5.3, 6.7)),
             )
+            for factor in factors
             for repetition in range(2)
         ],
-        schema=["model", "sweep", "clients", "samples", "width", "repetition", "error"],
+        schema=["model", "sweep", "factor", "error"],
         orient="row",
     )
 

@@ -160,12 +160,12 @@ class TestNetwork:
 class TestScaling:
     def test_a_panel_per_model_and_sweep_with_its_slope(self, drawn):
         figure = drawn["figure-7-theory-scaling"]
-        rows = [row["hconcat"] for row in figure["vconcat"]]
+        rows = [row["concat"] for row in figure["vconcat"]]
         assert [[len(panel["layer"]) for panel in row] for row in rows] == [[3, 3], [3, 3]]
         assert rows[0][0]["title"]["subtitle"] == "slope −1.02 (−1.12 to −0.92), theory −1.00"
 
     def test_both_axes_are_logarithmic(self, drawn):
-        dots = drawn["figure-7-theory-scaling"]["vconcat"][0]["hconcat"][0]["layer"][0]
+        dots = drawn["figure-7-theory-scaling"]["vconcat"][0]["concat"][0]["layer"][0]
         assert [dots["encoding"][axis]["scale"]["type"] for axis in "xy"] == ["log", "log"]
 
 

@@ -48,7 +48,7 @@ def reproduce(
     with Bar() as bar:
         told = _Told(bar)
         store = Store(folder / "runs")
-        tables = reproduce(names, store, told, quick=quick, scaling=name == ALL)
+        tables = reproduce(names, store, told, quick=quick, studies=name == ALL)
         save_tables(tables, folder / "tables")
         told.say("drawing figures and page")
         page = _draw(tables, network, _settings(name, quick, network), folder)

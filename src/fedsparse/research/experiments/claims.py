@@ -8,7 +8,6 @@ step and automatic γ, which are not the paper's.
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from statistics import median
-from typing import Any
 
 import polars as pl
 
@@ -17,14 +16,6 @@ from fedsparse.research.experiments.reading import CaughtUp, Reading, median_tex
 
 NEARLY = 0.9
 """A factor this close to the paper's counts as the same."""
-
-SWEEPS = {
-    "rows": "rows NB",
-    "width": "log d",
-    "width, one client": "log d, one client",
-    "clients": "clients N, NB fixed",
-}
-"""What grows in the check of the corollaries."""
 
 WITH_EXTRAPOLATION = "with the extrapolated server step and automatic γ"
 
@@ -60,42 +51,13 @@ def claims_table(
         *_lowest_claims(reading),
         *_samples_claims(reading),
     ]
-    return _as_table(claims)
+    return as_table(claims)
 
 
-def scaling_claims(slopes: pl.DataFrame) -> pl.DataFrame:
-    """Judge the rates of the corollaries by the slopes that were measured.
-
-    The corollaries are upper bounds, so an error that grows more slowly is in keeping with them.
-
-    Parameters
-    ----------
-    slopes
-        What `fedsparse.research.theory.scaling_study.scaling_slopes` gave; may be empty.
-    """
-    return _as_table([_scaling_claim(row) for row in slopes.iter_rows(named=True)])
-
-
-def _as_table(claims: list[Claim]) -> pl.DataFrame:
+def as_table(claims: list[Claim]) -> pl.DataFrame:
     """A table with its columns even where nothing is claimed."""
     schema = {field.name: pl.String for field in fields(Claim)}
     return pl.DataFrame([asdict(claim) for claim in claims], schema=schema)
-
-
-def _scaling_claim(row: dict[str, Any]) -> Claim:
-    if row["slope"] <= row["expected"]:
-        verdict = "holds"
-    elif row["low"] <= row["expected"]:
-        verdict = "holds within the interval"
-    else:
-        verdict = "does not hold because the error changes faster than the bound"
-    return Claim(
-        "Rates of the corollaries",
-        f"Error of FedIter-HT in {row['model']} regression against {SWEEPS[row['sweep']]}",
-        f"slope at most {row['expected']:g} (an upper bound)",
-        f"{row['slope']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f})",
-        verdict,
-    )
 
 
 def _round_claims(reading: Reading) -> Iterator[Claim]:

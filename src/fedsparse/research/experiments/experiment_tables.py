@@ -35,7 +35,7 @@ COLUMNS = {
     ),
     "clusters": ("experiment", "x", "y", "cluster"),
     "claims": ("experiment", "claim", "paper", "ours", "verdict"),
-    "scaling": ("model", "sweep", "clients", "samples", "width", "repetition", "error"),
+    "scaling": ("model", "sweep", "factor", "error"),
     "slopes": ("model", "sweep", "slope", "low", "high", "expected"),
 }
 
