@@ -72,7 +72,7 @@ class Height:
 
 OBJECTIVE = Height("Objective f(x)")
 GAP = Height("f(x) − f*", scale="log")
-"""Above the lowest f that was found; a line leaves the picture at the bottom where it gets there."""
+"""Above the lowest f that was found; a line that gets there leaves the picture at the bottom."""
 
 ROUNDS = Axis("round", "Communication rounds")
 ITERATIONS = Axis("iterations", "Local iterations of each client")

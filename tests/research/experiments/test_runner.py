@@ -3,14 +3,13 @@
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
 import pytest
 
 import fedsparse as fs
 from fedsparse.errors import OptionError
+from fedsparse.research.experiments import runner
 from fedsparse.research.experiments.experiment_settings import parse_settings
 from fedsparse.research.experiments.problems import Experiment
-from fedsparse.research.experiments import runner
 from fedsparse.research.experiments.runner import Means, Runner
 from fedsparse.research.experiments.store import Store
 from tests.research.experiments.tiny import TINY

@@ -43,9 +43,7 @@ def grid_figure(tables: Tables, experiment: str) -> alt.VConcatChart:
     rows = []
     for algorithm in (name for name in ALGORITHMS if name in lines["algorithm"]):
         counts = lines.filter(algorithm=algorithm)["local_steps"].unique().sort().to_list()
-        panels = [
-            _panel(runs, algorithm, steps, is_left=steps == counts[0]) for steps in counts
-        ]
+        panels = [_panel(runs, algorithm, steps, is_left=steps == counts[0]) for steps in counts]
         rows.append(alt.hconcat(*panels, spacing=14))
     title = alt.TitleParams(
         f"{tables.title(experiment)}: every K and γ of the grid",
@@ -74,7 +72,10 @@ def _with_endings(runs: pl.DataFrame) -> pl.DataFrame:
     """Rows in order, with what became of the setting."""
     setting = ["algorithm", "local_steps", "step_size", "seed"]
     runs = runs.sort(*setting, "round")
-    first, last = pl.col("objective").first().over(setting), pl.col("objective").last().over(setting)
+    first, last = (
+        pl.col("objective").first().over(setting),
+        pl.col("objective").last().over(setting),
+    )
     ending = (
         pl.when("diverged")
         .then(pl.lit(DIVERGED))

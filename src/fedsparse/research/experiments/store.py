@@ -81,4 +81,3 @@ def as_parquet(table: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     table.write_parquet(content)
     return content.getvalue()
-
