@@ -51,7 +51,7 @@ def made_up_run(experiment, algorithm, stage, *, server="plain", steps, step_siz
     has_diverged = is_large and not ends_high
     is_spliced = algorithm == "FedSplice"
     rounds = np.arange(3 if has_diverged else 5 + seed if is_spliced else ROUNDS + 1)
-    rate = 1.0 if is_spliced else 0.1 * (1 + steps / 5) * (1.5 if server == "adaptive" else 1.0)
+    rate = 3.0 if is_spliced else 0.1 * (1 + steps / 5) * (1.5 if server == "adaptive" else 1.0)
     falling = 100 * np.exp(-rate * rounds) * (1 + 0.1 * seed) + (0.5 if is_spliced else 1)
     rising = 101.0 * (10.0 if has_diverged else 1.1) ** rounds
     if stage == "final" and server == "plain" and not is_spliced:

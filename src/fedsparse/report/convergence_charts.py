@@ -64,14 +64,17 @@ class Height:
         Of the axis.
     scale
         By default the one that shows the values best.
+    floor
+        Share of the value at the start below which nothing is shown.
     """
 
     title: str
     scale: Literal["linear", "log"] | None = None
+    floor: float = 0.0
 
 
 OBJECTIVE = Height("Objective f(x)")
-GAP = Height("f(x) − f*", scale="log")
+GAP = Height("f(x) − f*", scale="log", floor=1e-4)
 """Above the lowest f that was found; a line that gets there leaves the picture at the bottom."""
 
 ROUNDS = Axis("round", "Communication rounds")
@@ -241,26 +244,26 @@ class _Marks:
     def _objective(self, column: str) -> alt.Y:
         y = alt.Y(f"{column}:Q", title=self.height.title)
         scale = self.height.scale or scale_for(self.history["objective"])
-        return y.scale(type=scale, domain=_domain(self.history), nice=False)
+        return y.scale(type=scale, domain=self._domain(), nice=False)
 
     def _shown(self) -> pl.DataFrame:
         """The table, with what has no place on a logarithmic axis below its end."""
         if self.height.scale != "log":
             return self.history
-        below = _domain(self.history)[0] / 10
+        below = self._domain()[0] / 10
         heights = [name for name in ("objective", "low", "high") if name in self.history.columns]
         return self.history.with_columns(pl.col(heights).clip(lower_bound=below))
 
-
-def _domain(history: pl.DataFrame) -> list[float]:
-    """Room for the lines; of the bands, only what lies between."""
-    shown = history.filter(pl.col("objective").is_finite(), pl.col("objective") > 0)
-    lowest, highest, start = shown.select(
-        low=pl.col("low" if "low" in shown.columns else "objective").min(),
-        high=pl.col("objective").max(),
-        start=pl.col("objective").filter(pl.col("round") == 0).max(),
-    ).row(0)
-    return [lowest, min(highest, CEILING * start)]
+    def _domain(self) -> list[float]:
+        """Room for the lines; of the bands, only what lies between."""
+        low = "low" if "low" in self.history.columns else "objective"
+        median, start = pl.col("objective"), pl.col("objective").filter(pl.col("round") == 0).max()
+        shown = self.history.filter(median.is_finite(), median > 0)
+        lowest, highest, first = shown.select(
+            low=pl.col(low).filter(pl.col(low) > 0).min(), high=median.max(), start=start
+        ).row(0)
+        floor = self.height.floor * first
+        return [max(lowest, floor), min(highest, CEILING * first)]
 
 
 def _dimmed(chart: alt.Chart, in_front: float, behind: float) -> alt.Chart:

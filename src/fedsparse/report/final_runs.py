@@ -108,8 +108,12 @@ def _to_the_last_round(runs: pl.DataFrame) -> pl.DataFrame:
     """Runs that were done early, as FedSplice is, drawn out to the longest of their method."""
     done = runs.filter(~pl.col("diverged"))
     rounds = done.select("method", "round").unique()
-    every = done.select("method", "seed").unique().join(rounds, on="method").sort("round")
-    carried = every.join_asof(done.sort("round"), on="round", by=["method", "seed"])
+    every = done.select("method", "seed").unique().join(rounds, on="method")
+    carried = (
+        every.join(done, on=["method", "seed", "round"], how="left")
+        .sort("method", "seed", "round")
+        .with_columns(pl.exclude("method", "seed", "round").forward_fill().over("method", "seed"))
+    )
     return pl.concat([runs.filter("diverged"), carried.select(runs.columns)])
 
 

@@ -111,5 +111,8 @@ def _figure(
     subtitle = ["line: median over seeds; band: lowest to highest"]
     if height is GAP:
         subtitle.append(about_lowest(tables, list(dict.fromkeys(name for name, _ in panels))))
+        subtitle.append(
+            f"a line that leaves a panel at the bottom gets below {GAP.floor:g} (f(0) − f*)"
+        )
     heading = alt.TitleParams(title, subtitle=subtitle, offset=14)
     return alt.concat(*charts, columns=columns, spacing=20).properties(title=heading)

@@ -1,5 +1,6 @@
 """Figure 3: every number of local steps and every step size of the grid."""
 
+import math
 from collections.abc import Sequence
 
 import altair as alt
@@ -98,13 +99,14 @@ def _panel(runs: pl.DataFrame, algorithm: str, steps: int, *, is_left: bool) -> 
     ).row(0)
     x = alt.X("round:Q", title="Communication rounds")
     y = alt.Y("objective:Q", title="Objective f(x)" if is_left else None)
-    y = y.axis(labels=is_left, ticks=is_left, format="~g")
+    top = ROOM_ABOVE * start
+    y = y.axis(labels=is_left, ticks=is_left, format="~g", values=_ticks(lowest, top))
     chart = (
         alt.Chart(csv_data(_drawn(mine.filter(ending=DRAWN))))
         .mark_line(strokeWidth=1.8, clip=True)
         .encode(
             x=x.scale(domain=[0, last], nice=False),
-            y=y.scale(type="log", domain=[lowest, ROOM_ABOVE * start], nice=False),
+            y=y.scale(type="log", domain=[lowest, top], nice=False),
             color=_step_colours(runs),
             detail="seed:N",
         )
@@ -119,6 +121,13 @@ def _panel(runs: pl.DataFrame, algorithm: str, steps: int, *, is_left: bool) -> 
     return alt.LayerChart(layer=[chart]).properties(
         title=title, width=PANEL_WIDTH, height=PANEL_HEIGHT
     )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten: on less than a decade Vega's own would be crowded."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [float(f"{times}e{power}") for power in powers for times in (1, 2, 5)]
+    return [value for value in values if low <= value <= high]
 
 
 def _drawn(points: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +145,8 @@ def _step_colours(runs: pl.DataFrame) -> alt.Color:
     colours = alt.Color("step:N", title="Step size γ").scale(
         domain=[_text(step) for step in steps], range=[STEP_HUES[place] for place in places]
     )
-    return colours.legend(columns=len(steps), columnPadding=14)
+    drawn = runs.filter(ending=DRAWN)["step_size"].unique().sort().to_list()
+    return colours.legend(values=[_text(step) for step in drawn], columns=5, columnPadding=14)
 
 
 def _about(runs: pl.DataFrame) -> list[str]:
@@ -144,10 +154,15 @@ def _about(runs: pl.DataFrame) -> list[str]:
     about = [f"diverged: f is no finite number, or above {HOPELESS:,.0f} f(0)"]
     for (algorithm,), own in runs.group_by("algorithm", maintain_order=True):
         with_lines = set(own.filter(ending=DRAWN)["local_steps"])
-        without = [steps for steps in own["local_steps"].unique().sort() if steps not in with_lines]
-        for steps in without:
-            ends = "; ".join(_not_drawn(own.filter(local_steps=steps)))
-            about.append(f"no panel: {algorithm}, K = {steps}: {ends}")
+        alike: dict[str, list[str]] = {}
+        for steps in own["local_steps"].unique().sort():
+            if steps not in with_lines:
+                ends = "; ".join(_not_drawn(own.filter(local_steps=steps)))
+                alike.setdefault(ends, []).append(str(steps))
+        about += [
+            f"no panel: {algorithm}, K = {' and '.join(steps)}: {ends}"
+            for ends, steps in alike.items()
+        ]
     return about
 
 
