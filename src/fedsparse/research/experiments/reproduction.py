@@ -13,7 +13,7 @@ from fedsparse.research.experiments.experiment_settings import NAMES, check_name
 from fedsparse.research.experiments.experiment_tables import Tables
 from fedsparse.research.experiments.message_study import measure_messages
 from fedsparse.research.experiments.problems import load_experiment
-from fedsparse.research.experiments.runner import Doing, Runner
+from fedsparse.research.experiments.runner import Doing, Means, Runner
 from fedsparse.research.experiments.store import Store, as_parquet
 from fedsparse.research.experiments.study_claims import (
     message_claims,
@@ -54,6 +54,7 @@ def reproduce(
     *,
     quick: bool = False,
     studies: bool = False,
+    means: Means | None = None,
 ) -> Tables:
     """Work out the tables of experiments; what the store holds is not run again.
 
@@ -64,17 +65,19 @@ def reproduce(
     store
         Where finished work lies.
     watch
-        Called before every piece of work.
+        Called as by `fedsparse.research.experiments.runner.Runner`.
     quick
         The small version of every experiment.
     studies
         Measure, too, how errors of FedIter-HT change with the size of the problem, what non-IID
         rows do, and how many bytes travel.
+    means
+        What to run experiments on; studies are measured in this process.
     """
     experiments = [load_experiment(name, quick=quick) for name in names]
     for experiment in experiments:
         _ = experiment.table  # what is missing is told before an hour of work, not after
-    found = [Runner(experiment, store, watch).finish() for experiment in experiments]
+    found = [Runner(experiment, store, watch, means).finish() for experiment in experiments]
     claims = [
         claims_table(experiment.settings, tables.results, tables.facts)
         for experiment, tables in zip(experiments, found, strict=True)
