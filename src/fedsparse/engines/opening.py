@@ -2,11 +2,12 @@
 
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.ray_engine import RayEngine
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 """Names of the engines that `open_engine` knows."""
 
 
@@ -25,7 +26,8 @@ def open_engine(
     data, loss
         The problem.
     engine
-        ``"local"``: compiled loops in this process.
+        ``"local"``: compiled loops in this process. ``"ray"``: the same on the workers of a Ray
+        cluster, to the same bits; see `RayEngine`, which can be told more.
     device
         Of an engine that can choose one.
     threads
@@ -36,11 +38,13 @@ def open_engine(
     >>> import fedsparse as fs
     >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [4.0])])
     >>> open_engine(data).names
-    ('client 1', 'client 2')
+    ('client 0', 'client 1')
     """
     if engine not in ENGINES:
         known = " or ".join(repr(name) for name in ENGINES)
         raise OptionError(f"engine must be {known}, not {engine!r}")
     if device is not None:
         raise OptionError(f"engine={engine!r} has no device to choose; leave device out")
+    if engine == "ray":
+        return RayEngine(data, loss, threads=threads)
     return LocalEngine(data, loss, threads)
