@@ -31,6 +31,7 @@ OTHERS = {
     "metric_coverage": "metric_coverage",
     "permuted": "permuted",
     "overshoot": "overshoot",
+    "ray_growth": "ray_growth",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

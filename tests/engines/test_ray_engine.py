@@ -284,7 +284,7 @@ class TestShards:
         paths = write_tables(tmp_path, clients_for("squared", rows=ROWS), per_shard=2)
         paths[2].write_bytes(b"not a table")
         with pytest.raises(fs.DataError, match=r"worker 2 of 2, on .*, cannot read .*part-4"):
-            RayEngine.from_shards(paths, TableShards("y"), workers=2)
+            RayEngine.from_shards(paths, TableShards("y", site="clinic"), workers=2)
 
     def test_a_shard_that_is_not_there_is_named(self, tmp_path):
         with pytest.raises(fs.DataError, match=r"cannot read .*none.parquet: there is no file"):
@@ -394,7 +394,7 @@ class TestOnRay:
         paths = write_tables(tmp_path, clients_for("squared", rows=ROWS), per_shard=3)
         paths[1].write_bytes(b"not a table")
         with pytest.raises(fs.DataError, match=r"^worker 2 of 2, on .*, cannot read .*part-3"):
-            RayEngine.from_shards(paths, TableShards("y"), workers=2, threads=1)
+            RayEngine.from_shards(paths, TableShards("y", "clinic"), workers=2, threads=1)
 
     @pytest.mark.usefixtures("cluster")
     def test_a_reader_of_ones_own_reads_at_the_worker(self, tmp_path):

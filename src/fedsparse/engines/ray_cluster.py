@@ -3,11 +3,11 @@
 Ray replaces a worker that died and asks it again by itself; who dies over and over is told of here.
 """
 
+import atexit
 import os
 import socket
 import warnings
 from collections.abc import Sequence
-from threading import Thread
 from typing import Any
 
 from fedsparse.compute.workers import available_threads
@@ -22,8 +22,6 @@ _START_SECONDS = 180.0
 """How long workers may take to start."""
 _LOOK_SECONDS = 2.0
 """How often to see whether the cluster is still there, while waiting for it."""
-_END_SECONDS = 20.0
-"""How long Ray may take to clear up."""
 
 Ref = Any
 """Of what lies in the cluster, or will."""
@@ -53,6 +51,7 @@ class RayCluster:
             self._join(address or os.environ.get("RAY_ADDRESS"), cores)
         self._address = self._ray.get_runtime_context().gcs_address
         self._actors: list[Any] = []
+        self._is_gone = False
         self.nodes = [int(n["Resources"].get("CPU", 0)) for n in self._ray.nodes() if n["Alive"]]
 
     def start(self, rows: Sequence[HeldRows | FileRows], threads: int) -> None:
@@ -104,18 +103,21 @@ class RayCluster:
         """Raise a FederationError if the cluster is gone: Ray itself would wait for it."""
         reason = _why_unreachable(self._address)
         if reason is not None:
+            self._is_gone = True
             raise FederationError(
                 f"the Ray cluster at {self._address} is gone ({reason}); start it again, and go "
                 "on from the checkpoint if the run keeps one"
             )
 
     def close(self) -> None:
-        """End the workers, and the cluster if it was started here."""
-        clearing = Thread(target=self._clear, daemon=True)  # Ray waits for what may be gone
-        clearing.start()
-        clearing.join(_END_SECONDS)
+        """End the workers, and the cluster if it was started here.
 
-    def _clear(self) -> None:
+        Of one that is gone there is nothing to end, and Ray would wait for it. It also ends this
+        process some time after it has lost its cluster.
+        """
+        if self._is_gone:
+            atexit.unregister(self._ray.shutdown)
+            return
         for actor in self._actors:
             self._ray.kill(actor)
         self._actors = []

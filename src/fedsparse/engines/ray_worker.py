@@ -5,6 +5,7 @@ Nothing here knows of Ray: a worker can be made and asked in this process.
 
 import os
 import platform
+import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -56,7 +57,8 @@ class HeldRows:
     def shared_out(self, workers: int) -> "list[HeldRows]":
         """Clients one after the other, with about as many rows for each worker."""
         data, shares = self.data, self.data.samples * np.arange(1, workers) / workers
-        cuts = np.unique([0, *np.searchsorted(data.pointer, shares), len(data)]).tolist()
+        nearest = [int(np.abs(data.pointer - share).argmin()) for share in shares]
+        cuts = np.unique([0, *nearest, len(data)]).tolist()
         parts = [data.between(first, end) for first, end in pairwise(cuts)]
         return [HeldRows(replace(part, all_targets=None)) for part in parts]
 
@@ -159,6 +161,8 @@ class WorkerState:
         Bytes that it holds; 0 where the system does not tell.
     most_memory
         Bytes that it held at most.
+    processor_seconds
+        For how long its threads have computed, all together.
     """
 
     node: str
@@ -167,6 +171,7 @@ class WorkerState:
     rows: int
     memory: int
     most_memory: int
+    processor_seconds: float
 
 
 class RayWorker:
@@ -259,7 +264,9 @@ class RayWorker:
         """How it is."""
         data = self._read()
         held, most = (_memory(name) for name in ("VmRSS", "VmHWM"))
-        return WorkerState(platform.node(), os.getpid(), len(data), data.samples, held, most)
+        return WorkerState(
+            platform.node(), os.getpid(), len(data), data.samples, held, most, time.process_time()
+        )
 
     def _read(self) -> FederatedData:
         if self._data is None:
