@@ -136,6 +136,16 @@ class TestWithWorkersInThisProcess:
         for found, expected in zip(engine.exchange(asks), local.exchange(asks), strict=True):
             assert_same_answers(found, expected)
 
+    def test_engines_through_several_lenses_do_not_get_each_others_answers(self):
+        data = data_for("squared")
+        engine, local = RayEngine(data), fs.LocalEngine(data)
+        x = np.zeros(data.width)
+        for rows in (fs.Rows(), fs.Rows().without(1), fs.Rows().without(2), fs.Rows()):
+            asks = [own.where(rows).ask(fs.Evaluate(x)) for own in (engine, local)]
+            (found,) = engine.where(rows).exchange(asks[:1])
+            (expected,) = local.exchange(asks[1:])
+            assert_same_answers(found, expected)
+
     def test_what_is_not_finite_arrives_as_it_is(self):
         data = data_for("squared")
         x = np.full(data.width, 1e308)

@@ -81,7 +81,10 @@ class RayCluster:
     def put(self, told: object) -> Ref:
         """Something for all workers, sent once to each machine."""
         self.check()
-        return self._ray.put(told)
+        try:
+            return self._ray.put(told)
+        except self._ray.exceptions.RayError as error:
+            raise self._meant(error) from None
 
     def ask(self, worker: int, method: str, *arguments: Any, **options: Any) -> Ref:
         """Have a worker do something, after all that it was asked before; does not wait."""

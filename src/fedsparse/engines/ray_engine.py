@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ class RayEngine(Engine):
             if value is not None:
                 check_count(name, value)
         self._data = data
-        self._number = 0
+        self._numbers = count(1)  # shared with engines through other lenses
         self.lens = Lens(as_loss(loss))
         self.can_single_out = sums == "float"
         if isinstance(data, FederatedData):
@@ -154,8 +155,7 @@ class RayEngine(Engine):
     def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
         """One message to every worker with all the asks; their sums go from worker to worker."""
         began = time.perf_counter()
-        self._number += 1
-        exchange = self._cluster.put(Exchange(self._number, tuple(asks)))
+        exchange = self._cluster.put(Exchange(next(self._numbers), tuple(asks)))
         workers = range(len(self._cluster))
         for worker in workers:
             self._cluster.ask(worker, "work_out", self._whole, exchange)
@@ -235,7 +235,7 @@ class RayEngine(Engine):
                         f"shards of workers 1 and {number + 1} have not {name}; make them the same"
                     )
         counts = Counter(name for opening in openings for name in opening.names)
-        twice = [name for name, count in counts.items() if count > 1]
+        twice = [name for name, shards in counts.items() if shards > 1]
         if twice and isinstance(self._data, FileRows):
             raise DataError(
                 f"client {twice[0]!r} is in {counts[twice[0]]} shards; put the rows of a client "
