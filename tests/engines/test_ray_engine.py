@@ -39,7 +39,6 @@ ALGORITHMS = {
     "extrapolated": fs.FedIterHT(5, local_steps=4, server_step="extrapolated", **STEP),
     "by rows": fs.FedIterHT(5, local_steps=4, weights="samples", **STEP),
     "given weights": fs.FedHT(5, weights=(0.1, 0.2, 0.3, 0.1, 0.1, 0.2), **STEP),
-    "all of one client": fs.FedHT(5, weights=(0, 0, 0, 0, 1, 0), clients_per_round=2, **STEP),
     "three clients a round": fs.FedHT(5, clients_per_round=3, **STEP),
 }
 

@@ -5,9 +5,12 @@ Ray replaces a worker that died and asks it again by itself; who dies over and o
 
 import atexit
 import os
+import signal
 import socket
 import warnings
 from collections.abc import Sequence
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import Any
 
 from fedsparse.compute.workers import available_threads
@@ -51,7 +54,10 @@ class RayCluster:
             self._join(address or os.environ.get("RAY_ADDRESS"), cores)
         self._address = self._ray.get_runtime_context().gcs_address
         self._actors: list[Any] = []
+        self._before: Any = None  # what the signal to end did before
         self._is_gone = False
+        if current_thread() is main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._on_end_signal)
         self.nodes = [int(n["Resources"].get("CPU", 0)) for n in self._ray.nodes() if n["Alive"]]
 
     def start(self, rows: Sequence[HeldRows | FileRows], threads: int) -> None:
@@ -107,16 +113,12 @@ class RayCluster:
         reason = _why_unreachable(self._address)
         if reason is not None:
             self._is_gone = True
-            raise FederationError(
-                f"the Ray cluster at {self._address} is gone ({reason}); start it again, and go "
-                "on from the checkpoint if the run keeps one"
-            )
+            raise FederationError(_gone(self._address, reason))
 
     def close(self) -> None:
         """End the workers, and the cluster if it was started here.
 
-        Of one that is gone there is nothing to end, and Ray would wait for it. It also ends this
-        process some time after it has lost its cluster.
+        Of one that is gone there is nothing to end, and Ray would wait for it.
         """
         if self._is_gone:
             atexit.unregister(self._ray.shutdown)
@@ -126,6 +128,23 @@ class RayCluster:
         self._actors = []
         if self._joined:
             self._ray.shutdown()
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+            self._before = None
+
+    def _on_end_signal(self, number: int, frame: FrameType | None) -> None:
+        """Ray ends a process that has lost its cluster: let it save what it has instead.
+
+        That is done once; after it, and if the cluster is there, the signal means what it did.
+        """
+        before, self._before = self._before, None
+        signal.signal(signal.SIGTERM, before)
+        reason = _why_unreachable(self._address)
+        if reason is None:
+            signal.raise_signal(number)
+        elif not self._is_gone:
+            self._is_gone = True
+            raise FederationError(_gone(self._address, reason))
 
     def _join(self, address: str | None, cores: int) -> None:
         reason = None if address is None else _why_unreachable(address)
@@ -166,6 +185,13 @@ class RayCluster:
             f"a Ray worker died {_ATTEMPTS + 1} times over the same question ({reason}); give "
             "workers more memory, or take more of them"
         )
+
+
+def _gone(address: str, reason: str) -> str:
+    return (
+        f"the Ray cluster at {address} is gone ({reason}); start it again, and go on from the "
+        "checkpoint if the run keeps one"
+    )
 
 
 def _why_unreachable(address: str) -> str | None:
