@@ -433,7 +433,7 @@ def kill(record):
                 pid, name, _, parent = status.read_text().split()[:4]
             except (OSError, ValueError):
                 continue
-            if int(parent) == os.getpid() and name in ("(raylet)", "(gcs_server)"):
+            if int(parent) == os.getpid() and name == "(gcs_server)":
                 os.kill(int(pid), signal.SIGKILL)
 
 try:
