@@ -33,6 +33,7 @@ OTHERS = {
     "overshoot": "overshoot",
     "drift": "drift",
     "readings": "readings",
+    "ray_growth": "ray_growth",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

@@ -23,7 +23,15 @@ from fedsparse.algorithms import (
     ScaffoldHT,
     State,
 )
-from fedsparse.engines import Engine, Lens, LocalEngine, converse, open_engine, together
+from fedsparse.engines import (
+    Engine,
+    Lens,
+    LocalEngine,
+    RayEngine,
+    converse,
+    open_engine,
+    together,
+)
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
@@ -126,6 +134,7 @@ __all__ = [
     "LowRank",
     "OptionError",
     "Poisson",
+    "RayEngine",
     "Result",
     "Rows",
     "ScaffoldHT",

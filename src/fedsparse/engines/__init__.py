@@ -5,6 +5,7 @@ from fedsparse.engines.engine import Ask, Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.engines.opening import open_engine
+from fedsparse.engines.ray_engine import RayEngine
 
 __all__ = [
     "Ask",
@@ -12,6 +13,7 @@ __all__ = [
     "Engine",
     "Lens",
     "LocalEngine",
+    "RayEngine",
     "converse",
     "open_engine",
     "together",

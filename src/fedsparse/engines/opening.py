@@ -2,11 +2,12 @@
 
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.ray_engine import RayEngine
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 
-ENGINES = ("local",)
+ENGINES = ("local", "ray")
 """Names of the engines that `open_engine` knows."""
 
 
@@ -25,7 +26,8 @@ def open_engine(
     data, loss
         The problem.
     engine
-        ``"local"``: compiled loops in this process.
+        ``"local"``: compiled loops in this process. ``"ray"``: the same on the workers of a Ray
+        cluster, to the same bits; see `RayEngine`, which can be told more.
     device
         Of an engine that can choose one.
     threads
@@ -43,4 +45,6 @@ def open_engine(
         raise OptionError(f"engine must be {known}, not {engine!r}")
     if device is not None:
         raise OptionError(f"engine={engine!r} has no device to choose; leave device out")
+    if engine == "ray":
+        return RayEngine(data, loss, threads=threads)
     return LocalEngine(data, loss, threads)
