@@ -115,10 +115,18 @@ class Clients(ABC):
 
     def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
         """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights; kept once worked out."""
-        missing = which[np.isnan(self._eigenvalues[which])]
+        missing = self.without_eigenvalues(which)
         if missing.size:
-            self._eigenvalues[missing] = self.power_iteration(missing)
+            self.keep_eigenvalues(missing, self.power_iteration(missing))
         return self._eigenvalues[which]
+
+    def without_eigenvalues(self, which: Int64Array) -> Int64Array:
+        """Those of some clients whose eigenvalue is not worked out yet."""
+        return which[np.isnan(self._eigenvalues[which])]
+
+    def keep_eigenvalues(self, which: Int64Array, values: FloatArray) -> None:
+        """Keep what was worked out elsewhere."""
+        self._eigenvalues[which] = values
 
     def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""

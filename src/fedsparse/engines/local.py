@@ -87,14 +87,18 @@ class LocalEngine(Engine):
         return self._classes[kind]
 
     def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
-        """Answer all the asks, those of a lens one after the other."""
+        """Answer all the asks, lens by lens."""
         self.make_room({ask.lens.digest for ask in asks})
         answers: dict[int, Answers] = {}
         for digest in dict.fromkeys(ask.lens.digest for ask in asks):
             own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
-            prepared = self._look(asks[own[0]].lens)
-            answers |= {place: self._answer(prepared, asks[place]) for place in own}
+            told = self.answer_all(self._look(asks[own[0]].lens), [asks[place] for place in own])
+            answers |= dict(zip(own, told, strict=True))
         return [answers[place] for place in range(len(asks))]
+
+    def answer_all(self, prepared: "PreparedRows", asks: Sequence[Ask]) -> list[Answers]:
+        """Answer asks through one lens, one after the other."""
+        return [self._answer(prepared, ask) for ask in asks]
 
     def _answer(self, prepared: "PreparedRows", ask: Ask) -> Answers:
         if self.can_single_out:
@@ -171,10 +175,10 @@ class PreparedRows:
     def answer(self, ask: Ask) -> Answers:
         """Sums over the clients that have rows to answer on."""
         began = time.perf_counter()
-        own = self._asked(ask)
+        own = self.asked(ask)
         if self.clients is None or own.size == 0:
             return Answers({}, 0.0, 0, 0)
-        weights = weights_of(ask.weights, self.masses[own], self.places[own])
+        weights = self.weights(ask, own)
         with np.errstate(all="ignore"):  # who asked looks for what is not finite
             fields = ask.request.answer(self.clients, own)
             return Answers.of(fields, weights, seconds=time.perf_counter() - began)
@@ -182,11 +186,11 @@ class PreparedRows:
     def fixed_answer(self, ask: Ask, shape: tuple[int, ...], clients: int) -> Answers:
         """The same as a sum of integers; clients without rows would send zeros."""
         began = time.perf_counter()
-        own = self._asked(ask)
+        own = self.asked(ask)
         layout = layout_of([(ask.request, shape, ask.lens.scaling is not None)])
         total = Integers.zeros(*layout.counts)
         if self.clients is not None and own.size:
-            weights = weights_of(ask.weights, self.masses[own], self.places[own])
+            weights = self.weights(ask, own)
             with np.errstate(all="ignore"):
                 fields = ask.request.answer(self.clients, own)
                 for of_one, weight in zip(by_client(fields, own.size), weights, strict=True):
@@ -195,7 +199,11 @@ class PreparedRows:
         seconds = time.perf_counter() - began
         return replace(answers, bytes_up=clients * layout.bytes, seconds=seconds)
 
-    def _asked(self, ask: Ask) -> Int64Array:
+    def weights(self, ask: Ask, own: Int64Array) -> FloatArray:
+        """w_i of some clients."""
+        return weights_of(ask.weights, self.masses[own], self.places[own])
+
+    def asked(self, ask: Ask) -> Int64Array:
         """Places, among those with rows, of the clients asked."""
         every = np.arange(self.places.size)
         return every if ask.which is None else every[np.isin(self.places, ask.which)]

@@ -2,11 +2,12 @@
 
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.torch_engine import TorchEngine
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 
-ENGINES = ("local",)
+ENGINES = ("local", "torch")
 """Names of the engines that `open_engine` knows."""
 
 
@@ -25,9 +26,10 @@ def open_engine(
     data, loss
         The problem.
     engine
-        ``"local"``: compiled loops in this process.
+        ``"local"``: compiled loops in this process. ``"torch"``: batched products, on a GPU or here,
+        for many models at once; see `TorchEngine`.
     device
-        Of an engine that can choose one.
+        Of ``"torch"``: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; a GPU by default if there is one.
     threads
         Clients worked on at a time; all cores by default.
 
@@ -41,6 +43,8 @@ def open_engine(
     if engine not in ENGINES:
         known = " or ".join(repr(name) for name in ENGINES)
         raise OptionError(f"engine must be {known}, not {engine!r}")
+    if engine == "torch":
+        return TorchEngine(data, loss, device, threads)
     if device is not None:
         raise OptionError(f"engine={engine!r} has no device to choose; leave device out")
     return LocalEngine(data, loss, threads)

@@ -62,7 +62,7 @@ class Answers:
         seconds
             How long it took.
         """
-        weights = weights if weights.any() else np.ones(weights.size)
+        weights = counting(weights)
         sums = {name: _total(field, weights) for name, field in fields.items()}
         for name, field in fields.items():
             if isinstance(field, RoundedStack):
@@ -96,6 +96,17 @@ class Answers:
     def is_finite(self) -> bool:
         """Whether nothing that came back is NaN or infinite."""
         return all(bool(np.isfinite(total).all()) for total in self.sums.values())
+
+
+def counting(weights: FloatArray) -> FloatArray:
+    """Weights of clients in a sum: all the same if all are 0.
+
+    Examples
+    --------
+    >>> counting(np.array([0.0, 0.0]))
+    array([1., 1.])
+    """
+    return weights if weights.any() else np.ones(weights.size)
 
 
 def _total(field: Stack | FloatArray, weights: FloatArray) -> FloatArray:
