@@ -31,6 +31,7 @@ OTHERS = {
     "metric_coverage": "metric_coverage",
     "permuted": "permuted",
     "overshoot": "overshoot",
+    "torch_lockstep": "torch_lockstep",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

@@ -22,6 +22,7 @@ from fedsparse.engines import Engine, Lens, LocalEngine, converse, open_engine, 
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
+from fedsparse.engines.torch_engine import TorchEngine
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -130,6 +131,7 @@ __all__ = [
     "TopKGroups",
     "TopKPerClass",
     "TopKRows",
+    "TorchEngine",
     "__version__",
     "converse",
     "datasets",

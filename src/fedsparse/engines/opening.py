@@ -26,8 +26,8 @@ def open_engine(
     data, loss
         The problem.
     engine
-        ``"local"``: compiled loops in this process. ``"torch"``: batched products, on a GPU or here,
-        for many models at once; see `TorchEngine`.
+        ``"local"``: compiled loops in this process. ``"torch"``: batched products, on a GPU or
+        here, for many models at once; see `TorchEngine`.
     device
         Of ``"torch"``: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; a GPU by default if there is one.
     threads

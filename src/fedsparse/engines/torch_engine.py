@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
 
+from fedsparse.compute import Clients
 from fedsparse.engines.engine import Ask
 from fedsparse.engines.local import LocalEngine, PreparedRows
 from fedsparse.errors import OptionError
@@ -68,7 +68,6 @@ class TorchEngine(LocalEngine):
             raise OptionError(f"precision must be 'float64' or 'float32', not {precision!r}")
         self.device = open_device(device)
         self._precision = precision
-        self._on_device: WeakKeyDictionary[PreparedRows, DeviceRows] = WeakKeyDictionary()
         super().__init__(data, loss, threads)
 
     def answer_all(self, prepared: PreparedRows, asks: Sequence[Ask]) -> list[Answers]:
@@ -81,20 +80,23 @@ class TorchEngine(LocalEngine):
         answers: dict[int, Answers] = {}
         for kind, places in alike.items():
             own = [asks[place] for place in places]
-            if kind is None:
+            clients = prepared.clients
+            rows = self._rows(clients) if clients and clients.loss.is_compiled else None
+            if kind is None or rows is None:  # matrices are worked out on the device, too
                 told = super().answer_all(prepared, own)
             else:
-                told = answer_alike(own, prepared, self._rows(prepared), self._workers)
+                told = answer_alike(own, prepared, rows, self._workers)
             answers |= dict(zip(places, told, strict=True))
         return [answers[place] for place in range(len(asks))]
 
-    def _rows(self, prepared: PreparedRows) -> "DeviceRows":
+    def _rows(self, clients: Clients) -> "DeviceRows":
+        """Clients' rows on the device, which are there as long as the clients are here."""
         import torch
 
+        from fedsparse.compute.on_device.device_matrices import DeviceProducts
         from fedsparse.compute.on_device.device_rows import DeviceRows
 
-        if prepared not in self._on_device:
-            assert prepared.clients is not None
-            dtype = getattr(torch, self._precision)
-            self._on_device[prepared] = DeviceRows(prepared.clients, self.device, dtype)
-        return self._on_device[prepared]
+        if not isinstance(clients.products, DeviceProducts):
+            rows = DeviceRows(clients, self.device, getattr(torch, self._precision))
+            clients.products = DeviceProducts(rows)
+        return clients.products.rows

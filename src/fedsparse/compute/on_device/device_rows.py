@@ -65,21 +65,26 @@ class Part:
     def beside(self, columns: Tensor) -> "Part":
         """The same with further columns beside those of the rows, where a client lacks them."""
         assert self.columns is not None
-        asked = columns.expand(self.places.size, -1).contiguous()
-        found = torch.searchsorted(self.columns, asked).clamp_(max=self.columns.shape[1] - 1)
-        is_held = self.columns.gather(1, found) == asked
-        others = asked.masked_fill(is_held, self.width)
+        others = columns.expand(self.places.size, -1).masked_fill(self.holds(columns), self.width)
         return replace(self, columns=torch.cat([self.columns, others], 1))
+
+    def holds(self, columns: Tensor) -> Tensor:
+        """Which of some columns each client has: (clients, columns)."""
+        assert self.columns is not None
+        return self.columns.gather(1, self._nearest(columns)) == columns
+
+    def _nearest(self, columns: Tensor) -> Tensor:
+        """Places among each client's columns of the first not below."""
+        assert self.columns is not None
+        asked = columns.expand(self.places.size, -1).contiguous()
+        return torch.searchsorted(self.columns, asked).clamp_(max=self.columns.shape[1] - 1)
 
     def on(self, columns: Tensor) -> Tensor:
         """Rows on some columns; one that a client does not have is zero."""
         if self.columns is None:
             return self.rows[:, :, columns]
-        asked = columns.expand(self.places.size, -1).contiguous()
-        found = torch.searchsorted(self.columns, asked).clamp_(max=self.columns.shape[1] - 1)
-        is_held = self.columns.gather(1, found) == asked
-        rows = self.rows.gather(2, found[:, None, :].expand(-1, self.rows.shape[1], -1))
-        return rows * is_held[:, None, :]
+        found = self._nearest(columns)[:, None, :].expand(-1, self.rows.shape[1], -1)
+        return self.rows.gather(2, found) * self.holds(columns)[:, None, :]
 
     def own(self, by_client: Tensor) -> Tensor:
         """The clients' lines of what has one for every client."""
