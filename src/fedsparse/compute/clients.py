@@ -165,7 +165,7 @@ class Clients(ABC):
 
     def without_eigenvalues(self, which: Int64Array) -> Int64Array:
         """Those of some clients whose eigenvalue is not worked out yet."""
-        return which[np.isnan(self._eigenvalues[which])]
+        return np.asarray(which[np.isnan(self._eigenvalues[which])])
 
     def keep_eigenvalues(self, which: Int64Array, values: FloatArray) -> None:
         """Keep what was worked out elsewhere."""

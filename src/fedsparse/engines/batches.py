@@ -103,7 +103,7 @@ class _Batch:
     def vectors(self, totals: Totals, name: str) -> list[FloatArray]:
         """Sums of vectors, ask by ask."""
         sums = totals[name].double().cpu().numpy().reshape(len(self.asks), -1)
-        return [unflatten(own, self.rows.shape) for own in sums]
+        return [np.asarray(unflatten(own, self.rows.shape)) for own in sums]
 
     def numbers(self, totals: Totals, name: str) -> FloatArray:
         """Sums of numbers, ask by ask."""

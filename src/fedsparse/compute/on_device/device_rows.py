@@ -167,7 +167,9 @@ class _Block:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.rows.shape if isinstance(self.rows, _Stored) else tuple(self.rows.shape[1:])
+        if isinstance(self.rows, _Stored):
+            return self.rows.shape
+        return self.rows.shape[1], self.rows.shape[2]
 
     def part(self, chosen: Int64Array) -> Part:
         """Some of the clients; neighbours are a view where rows are written out."""

@@ -83,7 +83,8 @@ class _Look:
     def add(self, part: Part, totals: Totals) -> None:
         """Add the part's clients to totals."""
         code, classes = self._rows.loss.code, self._rows.classes
-        scores = (part.of(self._points) @ part.rows.mT).unflatten(1, (-1, classes))
+        by_vector = part.of(self._points) @ part.rows.mT
+        scores = by_vector.view(by_vector.shape[0], -1, classes, by_vector.shape[2])
         weights = part.own(self._weights)
         losses = mean_losses(code, scores, part.targets, part.weights)
         totals["objective"] += (losses * weights).sum(0)

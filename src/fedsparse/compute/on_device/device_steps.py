@@ -211,7 +211,7 @@ class _Walk:
         return encoded_sizes(values, positions, self._classes * whole.width)
 
     def _by_class(self, scores: Tensor) -> Tensor:
-        return scores.unflatten(1, (-1, self._classes))
+        return scores.reshape(scores.shape[0], -1, self._classes, *scores.shape[2:])
 
     def _by_vector(self, numbers: Sequence[float]) -> Tensor:
         column = self._rows.tensor(np.array(numbers, dtype=np.float64))
