@@ -127,7 +127,7 @@ class _Batch:
         """Σ w_i times the ℓ2 term of f_i."""
         l2 = self.rows.loss.l2
         terms = [0.5 * l2 * squared_norm(x) if l2 else 0.0 for x in points]
-        return np.array(terms) * self.weights.sum(1)
+        return np.asarray(np.array(terms) * self.weights.sum(1))
 
 
 def _in_memory(batch: _Batch) -> list[Answers]:

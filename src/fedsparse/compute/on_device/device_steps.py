@@ -102,9 +102,9 @@ class _Walk:
         self._beside = self._columns_beside()
 
     def needed(self, rows: int, columns: int) -> int:
-        """Bytes that work on a client takes."""
+        """Bytes that work on a client takes: vectors, what H_τ compares, and lengths."""
         columns += self._beside.numel()
-        return self.start.shape[0] * self._rows.dtype.itemsize * (3 * columns + 2 * rows)
+        return self.start.shape[0] * self._rows.dtype.itemsize * (6 * columns + 3 * rows)
 
     def add(self, part: Part, totals: Totals) -> None:
         """Add the part's clients to totals."""
