@@ -38,7 +38,7 @@ def open_engine(
     >>> import fedsparse as fs
     >>> data = fs.FederatedData.from_clients([([[1.0]], [2.0]), ([[1.0]], [4.0])])
     >>> open_engine(data).names
-    ('client 1', 'client 2')
+    ('client 0', 'client 1')
     """
     if engine not in ENGINES:
         known = " or ".join(repr(name) for name in ENGINES)
