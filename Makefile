@@ -29,6 +29,7 @@ bench-rounds: $(READY)
 # Ends in site/index.html, which opens without a server or a network.
 docs: $(ALL_READY)
 	$(BIN)/python docs/command_line.py
+	$(BIN)/python docs/code_map.py
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:

@@ -32,6 +32,7 @@ OTHERS = {
     "permuted": "permuted",
     "overshoot": "overshoot",
     "torch_lockstep": "torch_lockstep",
+    "drift": "drift",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

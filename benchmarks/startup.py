@@ -1,4 +1,4 @@
-"""Seconds from the shell prompt: importing the package, and the demo's first round."""
+"""Seconds from the shell prompt: importing the package, and the demo's first model."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.tables import show
 
 REPEATS = 5
-FIRST_ROUND = b"f = "  # the progress bar shows the objective once a round is done
+FIRST_MODEL = b"fitted: "  # the progress bar says so once a model is there
 
 
 def seconds_of(command):
@@ -25,8 +25,8 @@ def seconds_of(command):
     return float(np.median(times))
 
 
-def seconds_to_first_round(command):
-    """Start the demo on a terminal of its own and wait until its bar shows a round."""
+def seconds_to_first_model(command):
+    """Start the demo on a terminal of its own and wait until its bar shows a model."""
     began = time.perf_counter()
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
@@ -34,7 +34,7 @@ def seconds_to_first_round(command):
     )
     os.close(other_end)
     seen = b""
-    while FIRST_ROUND not in seen:
+    while FIRST_MODEL not in seen:
         seen += os.read(terminal, 4096)
     seconds = time.perf_counter() - began
     process.terminate()
@@ -51,7 +51,7 @@ def main():
         fedsparse = str(Path(python).with_name("fedsparse"))
         command = [fedsparse, "demo", "--out", folder]
         subprocess.run([*command, "--rounds", "1"], check=True, capture_output=True)  # compiles
-        first_round = float(np.median([seconds_to_first_round(command) for _ in range(REPEATS)]))
+        first_model = float(np.median([seconds_to_first_model(command) for _ in range(REPEATS)]))
     show(
         "Start-up, compiled code cached [s]",
         ["from the shell prompt to", "seconds", "× importing numba alone"],
@@ -59,9 +59,9 @@ def main():
             ("import numba", f"{numba:.2f}", "1.0×"),
             ("import fedsparse", f"{imported:.2f}", f"{imported / numba:.1f}×"),
             (
-                "the first round of fedsparse demo",
-                f"{first_round:.2f}",
-                f"{first_round / numba:.1f}×",
+                "the first model of fedsparse demo",
+                f"{first_model:.2f}",
+                f"{first_model / numba:.1f}×",
             ),
         ],
     )

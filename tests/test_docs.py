@@ -79,9 +79,31 @@ def test_python_on_other_pages_runs(page, printed, tmp_path, capsys):
     assert printed in capsys.readouterr().out
 
 
-def test_the_command_line_reference_is_what_help_says():
-    command_line = script("command_line")
-    assert command_line.PAGE.read_text("utf-8") == command_line.page(), "run `make docs`"
+@pytest.mark.parametrize("name", ["command_line", "code_map"])
+def test_a_page_written_by_a_script_is_what_it_would_write_now(name):
+    written = script(name)
+    assert written.PAGE.read_text("utf-8") == written.page(), "run `make docs`"
+
+
+def test_the_map_of_the_code_has_a_row_for_every_module_of_a_layer():
+    """Rows of a layer's section name modules by their path in the layer, packages by a slash."""
+    sections = script("code_map").page().split("\n## ")
+    shown = {
+        f"{section.partition(chr(10))[0]}/{row}"
+        for section in sections[2:]
+        for row in re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE)
+    }
+    source = ROOT / "src" / "fedsparse"
+    paths = {path.relative_to(source).as_posix() for path in source.glob("*/**/*.py")}
+    layers = {path for path in paths if re.fullmatch(r"\w+/__init__.py", path)}
+    assert shown == {path.removesuffix("__init__.py") for path in paths - layers}
+
+
+def test_the_map_of_the_code_tells_who_imports_whom():
+    told = script("code_map").page()
+    (row,) = re.findall(r"^\| \[`algorithms/`\].*$", told, flags=re.MULTILINE)
+    assert "`requests`" in row
+    assert "`engines`" not in row
 
 
 def test_every_public_name_is_in_the_reference():

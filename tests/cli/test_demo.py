@@ -1,12 +1,15 @@
 """The demo through the installed command, as a user meets it."""
 
 import os
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
+from fedsparse.modelling.model import Model
+from fedsparse.research.data.hospitals import EFFECTS, PATIENTS
 from fedsparse.version import __version__
 from tests.cli.commands import COMMAND, assert_one_line, fedsparse
 
@@ -26,18 +29,56 @@ def shown(folder):
 
 
 class TestDemo:
-    def test_ends_with_table_and_paths(self, shown, folder):
-        assert shown.stdout.count("extrapolated") >= 3
-        assert "Distributed-IHT" in shown.stdout
-        assert f"Page:    {folder / 'demo.html'}" in shown.stdout
-        assert f"Picture: {folder / 'demo.png'}" in shown.stdout
+    def test_ends_with_where_everything_is(self, shown, folder):
+        assert shown.stdout.splitlines()[-4:] == [
+            f"Tables:  {folder}/*.csv",
+            f"Report:  {folder}/fit/report.html",
+            f"Methods: {folder}/methods.html",
+            f"Picture: {folder}/methods.png",
+        ]
 
-    def test_writes_page_and_picture_and_leaves_nothing_else(self, shown, folder):
-        assert sorted(path.name for path in folder.iterdir()) == ["demo.html", "demo.png"]
-        assert "fedsparse demo --rounds 3 --seed 1" in (folder / "demo.html").read_text("utf-8")
+    def test_writes_that_and_leaves_nothing_else(self, shown, folder):
+        hospitals = [f"{name}.csv" for name in PATIENTS]
+        assert sorted(path.name for path in folder.iterdir()) == [
+            *hospitals, "fit", "methods.html", "methods.png"
+        ]  # fmt: skip
+        assert sorted(path.name for path in (folder / "fit").iterdir()) == [
+            "fit.json", "model.json", "report.html"
+        ]  # fmt: skip
 
     def test_no_bar_when_there_is_no_terminal(self, shown):
-        assert shown.stderr == ""
+        assert all(line.startswith("Note: ") for line in shown.stderr.splitlines())
+
+
+class TestHospitals:
+    def test_shows_the_chosen_columns_with_intervals(self, shown, folder):
+        model = Model.load(folder / "fit")
+        _, table = shown.stdout.split("Odds ratios per SD, 95% intervals", 1)
+        for feature in model.features:
+            assert re.search(rf"^ +{feature.name} .* to ", table, flags=re.MULTILINE)
+
+    def test_says_which_planted_columns_were_found(self, shown, folder):
+        columns = {feature.column for feature in Model.load(folder / "fit").features}
+        assert f"The model has {len(columns & set(EFFECTS))} of them" in shown.stdout
+        assert f"and {len(columns - set(EFFECTS)) or 'no'} other" in shown.stdout
+
+    def test_the_command_that_it_shows_makes_the_same_model(self, shown, folder, tmp_path):
+        command = shown.stdout.partition("\n")[0].removeprefix("$ ")
+        command = command.replace(f"--out {folder}/fit", f"--out {tmp_path}")
+        done = subprocess.run(
+            f"{COMMAND.parent}/{command}", shell=True, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "model.json").read_text() == (folder / "fit/model.json").read_text()
+
+
+class TestMethods:
+    def test_shows_a_table_of_all_methods(self, shown):
+        assert shown.stdout.count("extrapolated") >= 3
+        assert "Distributed-IHT" in shown.stdout
+
+    def test_the_page_names_the_command(self, shown, folder):
+        assert "fedsparse demo --rounds 3 --seed 1" in (folder / "methods.html").read_text("utf-8")
 
 
 class TestErrors:
@@ -79,8 +120,8 @@ class TestErrors:
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=60)
         assert running.returncode == 130
-        assert_one_line(errors, "stopped")
-        assert os.listdir(folder) == []
+        assert errors.splitlines()[-1] == "fedsparse: stopped"
+        assert not [name for name in os.listdir(folder) if name.startswith(".")]
 
 
 def test_version():

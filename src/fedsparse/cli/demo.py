@@ -1,219 +1,85 @@
-"""``fedsparse demo``: the paper's first simulation, its three algorithms, one picture.
+"""``fedsparse demo``: tables of several hospitals to a page, and the methods compared.
 
 Whatever takes long to import is imported inside functions, so that the progress bar comes first.
 """
 
-import warnings
-from functools import partial
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from fedsparse.cli.progress import Bar
-from fedsparse.errors import DivergenceWarning
-from fedsparse.files import ready_folder
-from fedsparse.version import __version__
+from fedsparse.cli.compared_methods import compare_methods
+from fedsparse.cli.fit import fit_tables
+from fedsparse.cli.printing import say
+from fedsparse.files import ready_folder, write_atomically
+from fedsparse.modelling.specification import FitSpecification
 
 if TYPE_CHECKING:
-    import polars as pl
+    from fedsparse.modelling.model import Model
 
-    from fedsparse.algorithms import Algorithm
-    from fedsparse.engines.history import Record
-    from fedsparse.engines.result import Result
-    from fedsparse.report.convergence_charts import Axis
-    from fedsparse.report.page import Section
-
-SPARSITY = 200
-LOCAL_STEPS = 10
-REFERENCE = "Distributed-IHT"
-REFERENCE_STEP = 0.01  # the best of the paper's grid
-
-TITLE = "Sparse regression on 100 clients that disagree"
-INTRODUCTION = (
-    "Simulation I: 100 clients hold 100 rows of 1,000 features each, and every client has its own "
-    "coefficients and its own centre of the data. The methods look for at most 200 non-zero "
-    "coefficients that suit all clients, and no row ever leaves its client. The charts show the "
-    "objective f(x), the clients' average mean squared error, against communication rounds and "
-    "against the bytes of the encoded vectors sent to and by all clients."
-)
+_TARGET = "relapse"
 
 
 def demo(
-    rounds: Annotated[int, typer.Option(min=1, help="Communication rounds of each method.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulated data.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the page and the picture.")] = Path(
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Communication rounds of each method that is compared.")
+    ] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up data.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for tables, pages and picture.")] = Path(
         "fedsparse-demo"
     ),
 ) -> None:
-    """Compare eight methods on simulated clients and draw their progress."""
+    """Show what there is on made-up data, in about a minute.
+
+    First tables of five hospitals become a model and a page, as `fedsparse fit` makes them. Then
+    eight methods are compared on the first simulation of the paper.
+    """
     ready_folder(out)
-    with Bar() as bar:
-        results = _run_all(rounds, seed, bar)
-        bar.show("drawing")
-        history, closing = _tables(results)
-        page, picture = _save(history, closing, _settings(rounds, seed), out)
-    _print_closing(closing)
-    typer.echo(f"{_sentence(history)}\n\nPage:    {page}\nPicture: {picture}")
-
-
-def _run_all(rounds: int, seed: int, bar: Bar) -> dict[str, "Result"]:
-    import fedsparse as fs
-
-    methods = _methods()
-    results = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)  # the closing table tells
-        _compile(methods)
-        data = fs.datasets.simulation_1(seed=seed)
-        for place, (name, algorithm) in enumerate(methods.items()):
-            show = partial(_show, bar, name, place * rounds, len(methods) * rounds)
-            results[name] = fs.run(
-                algorithm, data, loss="squared", rounds=rounds, seed=seed, on_round=show
-            )
-    return results
-
-
-def _show(bar: Bar, method: str, before: int, total: int, record: "Record") -> None:
-    bar.show(f"{method}, f = {record.objective:.4g}", before + record.round, total)
-
-
-def _compile(methods: dict[str, "Algorithm"]) -> None:
-    """Run once on little data, so that compiling does not count as a method's time."""
-    import fedsparse as fs
-
-    little = fs.datasets.simulation_1(clients=2)
-    for algorithm in methods.values():
-        fs.run(algorithm, little, loss="squared", rounds=1)
-
-
-def _methods() -> dict[str, "Algorithm"]:
-    """Set up the paper's algorithms, variants that need fewer rounds, and FedSplice."""
-    import fedsparse as fs
-
-    return {
-        REFERENCE: fs.DistributedIHT(SPARSITY, step_size=REFERENCE_STEP),
-        f"{REFERENCE}, extrapolated": fs.DistributedIHT(SPARSITY, server_step="extrapolated"),
-        "Fed-HT": fs.FedHT(SPARSITY, local_steps=LOCAL_STEPS),
-        "Fed-HT, extrapolated": fs.FedHT(
-            SPARSITY, local_steps=LOCAL_STEPS, server_step="extrapolated"
-        ),
-        "FedIter-HT": fs.FedIterHT(SPARSITY, local_steps=LOCAL_STEPS),
-        "FedIter-HT, extrapolated": fs.FedIterHT(
-            SPARSITY, local_steps=LOCAL_STEPS, server_step="extrapolated"
-        ),
-        "FedIter-HT, adaptive": fs.FedIterHT(
-            SPARSITY, local_steps=LOCAL_STEPS, server_step="adaptive"
-        ),
-        "FedSplice": fs.FedSplice(SPARSITY),
-    }
-
-
-def _tables(results: dict[str, "Result"]) -> tuple["pl.DataFrame", "pl.DataFrame"]:
-    """All histories in one table, and the closing table."""
-    import polars as pl
-
-    from fedsparse.report.closing_table import closing_table
-
-    history = pl.concat(
-        [
-            result.history.select(pl.lit(name).alias("method"), pl.all())
-            for name, result in results.items()
-        ]
-    )
-    diverged = [name for name, result in results.items() if result.diverged]
-    return history, closing_table(history, reference=REFERENCE, diverged=diverged)
-
-
-def _settings(rounds: int, seed: int) -> dict[str, str]:
-    return {
-        "Command": f"fedsparse demo --rounds {rounds} --seed {seed}",
-        "Data": "simulation_1: 100 clients × 100 rows × 1,000 features, α = β = 0.1",
-        "Sparsity τ": str(SPARSITY),
-        "Local steps K": f"{LOCAL_STEPS}; 1 for {REFERENCE}",
-        "Step size γ": f"{REFERENCE_STEP} for {REFERENCE}, else auto: 1 / max lᵢ, where lᵢ is "
-        "the smoothness of client i",
-        "Server step": "1, or extrapolated: η = max(1, Σ pᵢ‖Δᵢ‖² / (2‖Σ pᵢΔᵢ‖²)), or adaptive: "
-        "extrapolated with momentum and a safeguard",
-        "fedsparse": __version__,
-    }
-
-
-def _save(
-    history: "pl.DataFrame", closing: "pl.DataFrame", settings: dict[str, str], out: Path
-) -> tuple[Path, Path]:
-    """Write page and picture; where they are."""
-    from fedsparse.report.convergence_charts import MEGABYTES, ROUNDS, side_by_side
-    from fedsparse.report.page import Page
-    from fedsparse.report.pictures import save_png
-
-    page, picture = out / "demo.html", out / "demo.png"
-    axes = (ROUNDS, MEGABYTES)
-    introduction = f"{INTRODUCTION} {_sentence(history)}"
-    Page(TITLE, introduction, _sections(history, closing, settings, axes)).save(page)
-    save_png(side_by_side(history, axes), picture)
-    return page, picture
-
-
-def _sections(
-    history: "pl.DataFrame",
-    closing: "pl.DataFrame",
-    settings: dict[str, str],
-    axes: "tuple[Axis, ...]",
-) -> "list[Section]":
-    """What the page shows after its introduction."""
-    from fedsparse.report.closing_table import closing_note
-    from fedsparse.report.page import Section
-    from fedsparse.report.parts import Paragraph, SettingsList, Table, comparison
-    from fedsparse.report.style import looks, methods_in
-
-    note = Paragraph(closing_note(REFERENCE), is_hint=True)
-    return [
-        Section("", comparison(history, axes, looks(methods_in(history)))),
-        Section("Where each method ended", [Table(closing), note]),
-        Section("Settings", [SettingsList(settings)]),
-    ]
-
-
-def _sentence(history: "pl.DataFrame") -> str:
-    """Which method needed the fewest rounds for what the reference ended with."""
-    import polars as pl
-
-    from fedsparse.report.closing_table import final_objective
-
-    goal = final_objective(history, REFERENCE)
-    megabytes = (pl.col("bytes_down") + pl.col("bytes_up")) / 1e6
-    reached = (
-        history.with_columns(megabytes=megabytes)
-        .filter(pl.col("objective") <= goal)
-        .sort("round", "objective")
-        .unique("method", keep="first", maintain_order=True)
-    )
-    fastest = reached.row(0, named=True)
-    reference = reached.row(by_predicate=pl.col("method") == REFERENCE, named=True)
-    if fastest["method"] == REFERENCE:
-        return f"No method got to f = {goal:.4g}, where {REFERENCE} ended, in fewer rounds."
-    return (
-        f"{fastest['method']} needed {fastest['round']} rounds and {fastest['megabytes']:.1f} MB "
-        f"for what {REFERENCE} reached in {reference['round']} rounds and "
-        f"{reference['megabytes']:.1f} MB: f = {goal:.4g}."
+    page = _fit_hospitals(seed, out)
+    methods, picture = compare_methods(rounds, seed, out)
+    typer.echo(
+        f"\nTables:  {out / '*.csv'}\nReport:  {page}\nMethods: {methods}\nPicture: {picture}"
     )
 
 
-def _print_closing(closing: "pl.DataFrame") -> None:
-    """Print the table so that it fits 80 columns, where only the names of methods wrap."""
-    from fedsparse.report.closing_table import closing_note
+def _fit_hospitals(seed: int, out: Path) -> Path:
+    """Write the hospitals' tables, fit them, and say what was found of what is in them."""
+    files = _write_tables(seed, out)
+    folder = out / "fit"
+    ready_folder(folder)
+    typer.echo(
+        f"$ fedsparse fit {out / '*.csv'} --target {_TARGET} --impute mean --seed {seed} "
+        f"--out {folder} --overwrite\n"
+    )
+    specification = FitSpecification(impute="mean", seed=seed)
+    summary = fit_tables(files, _TARGET, None, specification, folder)
+    say(_found(summary.model))
+    typer.echo()
+    return folder / "report.html"
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for place, heading in enumerate(closing.columns):
-        if place == 0:
-            table.add_column(heading)
-        else:
-            table.add_column(heading.replace(" ", "\n"), justify="right", no_wrap=True)
-    for row in closing.iter_rows():
-        table.add_row(*row)
-    Console().print(table)
-    typer.echo(closing_note(REFERENCE))
+
+def _write_tables(seed: int, out: Path) -> list[Path]:
+    from fedsparse.research.data.hospitals import hospital_tables
+
+    files = []
+    for name, table in hospital_tables(seed).items():
+        files.append(out / f"{name}.csv")
+        content = io.BytesIO()
+        table.write_csv(content)
+        write_atomically(files[-1], content.getvalue())
+    return files
+
+
+def _found(model: "Model") -> str:
+    """Which columns the model has of those that the tables were made up with."""
+    from fedsparse.research.data.hospitals import EFFECTS
+
+    columns = {feature.column for feature in model.features}
+    found = [name for name in EFFECTS if name in columns]
+    missed = [name for name in EFFECTS if name not in columns]
+    others = len(columns - set(EFFECTS))
+    told = f"{len(EFFECTS)} columns decide over a relapse in these made-up tables: "
+    told += f"{', '.join(EFFECTS)}. The model has {len(found)} of them"
+    told += f", without {', '.join(missed)}" if missed else ""
+    return f"{told}, and {others or 'no'} other{'s' if others > 1 else ''}."

@@ -47,13 +47,40 @@ def fit(
     json: Json = False,
 ) -> None:
     """Find the few columns that predict a target, across sites that keep their rows."""
+    specification.algorithm()  # refuses a method that cannot be used before anything is read
+    check_out(out, overwrite)
+    end_with(fit_tables(tables, target, site, specification, out, json=json))
+
+
+def fit_tables(
+    tables: list[Path],
+    target: str | None,
+    site: str | None,
+    specification: FitSpecification,
+    out: Path,
+    *,
+    json: bool = False,
+) -> "FitSummary":
+    """Fit, print what came of it, and write model and report.
+
+    Parameters
+    ----------
+    tables
+        One file, or one per site.
+    target, site
+        Columns; None as on the command line.
+    specification
+        What to work out.
+    out
+        Folder for model and report.
+    json
+        Print JSON instead of tables.
+    """
     from fedsparse.modelling.scoring import file_digest
     from fedsparse.modelling.tables_in_one_place import analyse
     from fedsparse.report.fit import save_fit
     from fedsparse.tables import load_tables
 
-    specification.algorithm()  # refuses a method that cannot be used before anything is read
-    check_out(out, overwrite)
     with Bar() as bar:
         bar.show("reading")
         loaded = load_tables(
@@ -80,7 +107,7 @@ def fit(
         _print_notes(summary.notes[len(loaded.notes) :])
         print_fit(summary)
         typer.echo(f"Model:  {out / 'model.json'}\nReport: {out / 'report.html'}")
-    end_with(summary)
+    return summary
 
 
 def end_with(summary: "FitSummary") -> None:

@@ -170,7 +170,7 @@ class Roster:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all sites, in order."""
+        """Names of all sites, in order."""
         return tuple(card.name for card in self.cards)
 
     @cached_property

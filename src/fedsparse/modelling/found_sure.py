@@ -29,7 +29,7 @@ class FoundSure:
     exchanges: int
 
     def how_sure(self, ratio: str | None) -> HowSure:
-        """What it is about."""
+        """What the estimates are about."""
         splits = 0 if self.splits is None else len(self.splits.tests)
         return HowSure(level=LEVEL, ratio=ratio, splits=splits, exchanges=self.exchanges)
 
@@ -53,7 +53,7 @@ class FoundSure:
         return self.splits.centres, ends
 
     def certainty(self, place: int, scale: float, *, has_ratio: bool) -> Certainty:
-        """Of the feature at a place.
+        """How sure the coefficient of the feature at a place is.
 
         Parameters
         ----------

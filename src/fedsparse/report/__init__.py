@@ -1,1 +1,1 @@
-"""Pictures and pages made from a table of runs, and from nothing else."""
+"""Charts and pages, made from tables of runs and summaries of fits and from nothing else."""

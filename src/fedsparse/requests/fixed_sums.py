@@ -81,7 +81,7 @@ class Integers:
 
     @property
     def length(self) -> int:
-        """As bytes."""
+        """Length in bytes."""
         return self.narrow.nbytes + self.wide.nbytes + self.short.nbytes
 
     def to_bytes(self) -> bytes:

@@ -38,7 +38,7 @@ class ShiftedLasso(Request):
     solver: int
 
     def asked(self, taking_part: Int64Array) -> Int64Array:
-        """The one that solves."""
+        """The client that solves the problem."""
         if self.solver >= taking_part.size:
             raise OptionError(
                 f"solver is {self.solver}, but there are only {taking_part.size} clients; "

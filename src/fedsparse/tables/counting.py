@@ -47,7 +47,7 @@ class Countable(DescriptionPart):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...] | None]:
-        """Of all that is added up."""
+        """Shapes of all that is added up."""
         sizes = {
             **dict.fromkeys(OF_NUMBERS, len(self.numbers)),
             "levels": sum(map(len, self.levels.values())),
@@ -63,7 +63,7 @@ class Countable(DescriptionPart):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the target."""
+        """Labels of the target."""
         return () if self.target is None else self.target.labels or ()
 
     def contribution(
@@ -144,7 +144,7 @@ class Counts:
 
     @property
     def rows(self) -> int:
-        """Of all sites."""
+        """How many rows all sites have."""
         return round(float(self.sums["rows"]))
 
     @property

@@ -402,7 +402,7 @@ class _NumberFacts:
     gapless: BoolArray
 
     def summary(self, place: int) -> NumberSummary:
-        """Of one column."""
+        """What is known of the values of one column."""
         return NumberSummary(
             count=int(self.counts[place]),
             total=float(self.totals[place]),
@@ -413,7 +413,7 @@ class _NumberFacts:
         )
 
     def columns(self, names: list[str]) -> NumberColumns:
-        """Of all columns that have values."""
+        """The same of all columns that have values."""
         known = self.counts > 0
         lowest = self.lowest[self.constant].tolist()
         return NumberColumns(

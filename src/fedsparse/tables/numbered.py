@@ -81,7 +81,7 @@ class NumberedEncoding(BaseModel):
 
     @property
     def exposure(self) -> None:
-        """Nor of an exposure."""
+        """Such files have no column of an exposure."""
         return None
 
     @property
@@ -101,7 +101,7 @@ class NumberedEncoding(BaseModel):
 
     @property
     def column_counts(self) -> dict[str, int]:
-        """All are numbers."""
+        """How many columns there are of each kind: all are numbers."""
         return {"number": self.width}
 
     def features(self, rows: sparse.csr_array) -> sparse.csr_array:

@@ -107,7 +107,7 @@ class Epoch:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the members."""
+        """Names of the members."""
         return tuple(own.name for own in self.members)
 
     @property
@@ -117,7 +117,7 @@ class Epoch:
         return digest_of("epoch", _number(self.run), self.nonce, _number(self.threshold), *each)
 
     def place(self, name: str) -> int:
-        """A member's number."""
+        """Place of a member among the members."""
         return self.names.index(name)
 
 

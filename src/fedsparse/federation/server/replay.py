@@ -29,7 +29,7 @@ from fedsparse.tables import Encoding, NumberedEncoding
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of it.
+    """What came of a replay.
 
     Attributes
     ----------

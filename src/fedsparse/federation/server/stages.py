@@ -78,7 +78,7 @@ class Stage(ABC):
 
     @abstractmethod
     def message_to(self, member: Member) -> bytes:
-        """What a site is told."""
+        """The message to a site."""
 
     def take(self, member: Member, said: Payload) -> bool:
         """Take in what a site replied; whether that is all that was wanted of it."""

@@ -1,4 +1,4 @@
-"""Flower's SuperLink with doors: sites use one of its APIs, the others are for this machine.
+"""Flower's SuperLink with access rules: sites use one of its APIs, this machine the others.
 
 A SuperLink serves three APIs on one port. Whoever reaches the one for control can register sites
 and start runs, and Flower asks nobody who they are unless an account system is set up. So here the

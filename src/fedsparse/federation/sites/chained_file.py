@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Chain:
-    """What a file holds.
+    """The records of a chained file.
 
     Attributes
     ----------

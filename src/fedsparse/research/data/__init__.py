@@ -1,1 +1,1 @@
-"""Clients' data: how they are held, generated and read."""
+"""Data sets: made up, or downloaded and read, and ways to split them over clients."""
