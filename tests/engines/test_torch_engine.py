@@ -8,7 +8,7 @@ from fedsparse.engines import torch_engine
 from tests.builders import LOSS_OBJECTS, STORAGES, clients_for, federate
 
 torch = pytest.importorskip("torch")
-from fedsparse.compute.on_device import device_rows  # noqa: E402
+from fedsparse.compute.on_device import device_rows, device_steps  # noqa: E402
 from fedsparse.engines import batches  # noqa: E402
 
 ALGORITHMS = [
@@ -111,6 +111,17 @@ def test_rows_that_do_not_stay_written_out_are_written_when_needed(monkeypatch):
     opened = fs.TorchEngine(data, LOSS_OBJECTS["logistic"], device="cpu")
     for own, other in zip(runs(opened), expected(data), strict=True):
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [(), (3, 23)])
+def test_dense_rows_are_thresholded_on_a_device_without_compiled_loops_alike(keep, monkeypatch):
+    data = federate(clients_for("softmax"))
+    algorithm = fs.FedIterHT(fs.TopKPerClass(5, keep=keep), local_steps=3)
+    options = {"loss": LOSS_OBJECTS["softmax"], "rounds": 3}
+    local = fs.run(algorithm, data, **options)
+    monkeypatch.setattr(device_steps, "_has_compiled_loops", lambda device: False)
+    found = fs.run(algorithm, data, engine="torch", device="cpu", **options)
+    np.testing.assert_allclose(found.coef, local.coef, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -218,9 +218,13 @@ class _Walk:
         return column.repeat_interleave(self._classes)[:, None]
 
 
+def _has_compiled_loops(device: torch.device) -> bool:
+    return device.type == "cpu"
+
+
 def _selection(threshold: ColumnThreshold, whole: Part) -> Callable[[Tensor], None]:
     """H_τ of vectors of a part, in place."""
-    if whole.columns is None and whole.rows.device.type == "cpu":
+    if whole.columns is None and _has_compiled_loops(whole.rows.device):
         return CompiledSelection(threshold.kept, threshold.always).apply
     always = torch.from_numpy(threshold.always).to(whole.rows.device)
     if whole.columns is None:
