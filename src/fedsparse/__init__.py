@@ -35,6 +35,7 @@ from fedsparse.engines import (
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
+from fedsparse.engines.torch_engine import TorchEngine
 from fedsparse.errors import (
     CheckpointError,
     DataError,
@@ -151,6 +152,7 @@ __all__ = [
     "TopKGroups",
     "TopKPerClass",
     "TopKRows",
+    "TorchEngine",
     "__version__",
     "converse",
     "datasets",

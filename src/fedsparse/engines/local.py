@@ -92,28 +92,30 @@ class LocalEngine(Engine):
     def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer all the asks, those of a lens one after the other."""
         answers: dict[int, Answers] = {}
-        began = time.perf_counter()
-        for place, told in self.told(asks):
-            running = self.running_sums(asks[place], len(self.names))
-            if told is not None:
-                fields, weights = told
-                running.add(fields, counting(weights))
-            now = time.perf_counter()
-            answers[place] = replace(running.answers(), seconds=now - began)
-            began = now
+        for prepared, own in self.by_lens(asks):
+            told = self.answer_all(prepared, [asks[place] for place in own])
+            answers |= dict(zip(own, told, strict=True))
         return [answers[place] for place in range(len(asks))]
 
-    def told(self, asks: Sequence[Ask]) -> Iterator[tuple[int, Told | None]]:
-        """What clients answer to each of the asks, those of a lens one after the other.
+    def answer_all(self, prepared: "PreparedRows", asks: Sequence[Ask]) -> list[Answers]:
+        """Answer asks through one lens, one after the other."""
+        return [self._answer(prepared, ask) for ask in asks]
 
-        Gives the place of the ask, and the answers with their w_i; None if nobody has rows.
-        """
+    def _answer(self, prepared: "PreparedRows", ask: Ask) -> Answers:
+        began = time.perf_counter()
+        running = self.running_sums(ask, len(self.names))
+        told = prepared.told(ask)
+        if told is not None:
+            fields, weights = told
+            running.add(fields, counting(weights))
+        return replace(running.answers(), seconds=time.perf_counter() - began)
+
+    def by_lens(self, asks: Sequence[Ask]) -> Iterator[tuple["PreparedRows", list[int]]]:
+        """Rows made ready for each lens, and the places of the asks that are about them."""
         self.make_room({ask.lens.digest for ask in asks})
         for digest in dict.fromkeys(ask.lens.digest for ask in asks):
             own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
-            prepared = self._look(asks[own[0]].lens)
-            for place in own:
-                yield place, prepared.told(asks[place])
+            yield self._look(asks[own[0]].lens), own
 
     def running_sums(self, ask: Ask, clients: int) -> RunningSums | RunningIntegers:
         """Nothing yet, to add up answers in.
@@ -199,13 +201,21 @@ class PreparedRows:
 
     def told(self, ask: Ask) -> Told | None:
         """Answers of the clients asked that have rows to answer on, and w_i; None: nobody has."""
-        every = np.arange(self.places.size)
-        own = every if ask.which is None else every[np.isin(self.places, ask.which)]
+        own = self.asked(ask)
         if self.clients is None or own.size == 0:
             return None
         with np.errstate(all="ignore"):  # who asked looks for what is not finite
             fields = ask.request.answer(self.clients, own)
-        return fields, weights_of(ask.weights, self.masses[own], self.places[own])
+        return fields, self.weights(ask, own)
+
+    def weights(self, ask: Ask, own: Int64Array) -> FloatArray:
+        """w_i of some clients."""
+        return weights_of(ask.weights, self.masses[own], self.places[own])
+
+    def asked(self, ask: Ask) -> Int64Array:
+        """Places, among those with rows, of the clients asked."""
+        every = np.arange(self.places.size)
+        return every if ask.which is None else every[np.isin(self.places, ask.which)]
 
 
 def prepare_rows(data: FederatedData, lens: Lens, workers: Workers, few_holes: int) -> PreparedRows:

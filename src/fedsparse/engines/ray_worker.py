@@ -236,7 +236,11 @@ class RayWorker:
         first, end = whole.begins[self._number : self._number + 2]
         # What Ray hands over cannot be written to, and compiled loops tell such arrays apart.
         asks = [_of_part(ask, first, end) for ask in deepcopy(exchange.asks)]
-        self._told = dict(engine.told(asks))
+        self._told = {
+            place: prepared.told(asks[place])
+            for prepared, own in engine.by_lens(asks)
+            for place in own
+        }
         self._exchange = exchange.number
 
     def add(self, whole: Whole, exchange: Exchange, start: Running | None) -> Running:

@@ -138,8 +138,9 @@ def run_together(
 ) -> list[Result]:
     """Run several algorithms in lockstep: what all of them ask next is one message to a client.
 
-    The results are those of one run after the other, bit for bit. A run that is over, or has
-    diverged, asks nothing more.
+    The results are those of one run after the other: bit for bit with compiled loops; to 1e-9 with
+    ``engine="torch"``, where many models share a pass over the rows and much time. A run that is
+    over, or has diverged, asks nothing more.
 
     Parameters
     ----------
