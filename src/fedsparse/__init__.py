@@ -28,6 +28,7 @@ from fedsparse.engines import (
     Lens,
     LocalEngine,
     RayEngine,
+    TorchEngine,
     converse,
     open_engine,
     together,
@@ -35,7 +36,6 @@ from fedsparse.engines import (
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
-from fedsparse.engines.torch_engine import TorchEngine
 from fedsparse.errors import (
     CheckpointError,
     DataError,

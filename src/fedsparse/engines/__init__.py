@@ -6,6 +6,7 @@ from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.engines.opening import open_engine
 from fedsparse.engines.ray_engine import RayEngine
+from fedsparse.engines.torch_engine import TorchEngine
 
 __all__ = [
     "Ask",
@@ -14,6 +15,7 @@ __all__ = [
     "Lens",
     "LocalEngine",
     "RayEngine",
+    "TorchEngine",
     "converse",
     "open_engine",
     "together",
