@@ -19,8 +19,8 @@ STEP_HUES = (
 POINTS_PER_RUN = 80
 PANEL_WIDTH, PANEL_HEIGHT = 205, 190
 
-ROOM_ABOVE = 1.2
-"""Multiple of f(0) where panels end."""
+ROOM_ABOVE, ROOM_BELOW = 1.2, 1.05
+"""Multiples of f(0) and of the lowest f where panels end."""
 
 DRAWN, HIGH, DIVERGED = "drawn", "ended above f(0)", "diverged"
 """What became of a setting."""
@@ -99,7 +99,7 @@ def _panel(runs: pl.DataFrame, algorithm: str, steps: int, *, is_left: bool) -> 
     ).row(0)
     x = alt.X("round:Q", title="Communication rounds")
     y = alt.Y("objective:Q", title="Objective f(x)" if is_left else None)
-    top = ROOM_ABOVE * start
+    lowest, top = lowest / ROOM_BELOW, ROOM_ABOVE * start
     y = y.axis(labels=is_left, ticks=is_left, format="~g", values=_ticks(lowest, top))
     chart = (
         alt.Chart(csv_data(_drawn(mine.filter(ending=DRAWN))))
