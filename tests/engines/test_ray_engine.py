@@ -1,9 +1,12 @@
 """Clients spread over workers: the bits of one process, on any number of them, whatever dies."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 import fedsparse as fs
 from fedsparse.engines import ray_engine
 from fedsparse.engines.lens import Lens
+from fedsparse.engines.ray_cluster import RayCluster
 from fedsparse.engines.ray_engine import RayEngine
 from fedsparse.engines.ray_worker import Shard
 from fedsparse.modelling.fitting import FitOptions, fit
@@ -349,15 +353,24 @@ def test_a_number_of_workers_below_one_is_refused():
         RayEngine(data_for("squared"), workers=0)
 
 
+@contextmanager
+def rays_loose_ends():
+    """Ray drops its handles of processes that it does not wait for, and opened files."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """One for all tests; engines join it."""
-    pytest.importorskip("ray", reason="Ray is not installed")
-    from fedsparse.engines.ray_cluster import RayCluster
-
-    started = RayCluster(cores=16)  # workers of several engines at a time; they mostly wait
+    with rays_loose_ends():
+        pytest.importorskip("ray", reason="Ray is not installed")
+        started = RayCluster(cores=16)  # workers of several engines at a time; they mostly wait
     yield
-    started.close()
+    with rays_loose_ends():
+        started.close()
 
 
 @pytest.fixture(
