@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,7 +51,7 @@ def add_up(
                 for part in parts[lane::lanes]:
                     work(part(), own[lane])
 
-    workers.run(run, torch.ones(lanes, dtype=torch.int64).numpy())
+    workers.run(run, np.ones(lanes, dtype=np.int64))
     for other in own[1:]:
         for name, total in totals.items():
             total += other[name]
