@@ -15,6 +15,9 @@ Totals = dict[str, Tensor]
 """What parts add to, by name."""
 
 
+_LANES_OF_A_THREAD = 4
+
+
 def add_up(
     parts: Sequence[Callable[[], Part]],
     zeros: Callable[[], Totals],
@@ -23,7 +26,8 @@ def add_up(
 ) -> Totals:
     """Totals of all parts.
 
-    Every thread takes the same parts each time, so that rounding depends on their number alone.
+    Parts add up in lanes, a few for each thread, which takes another when it has done one. What is
+    in a lane is the same each time, so that rounding depends on the number of threads alone.
 
     Parameters
     ----------
@@ -38,7 +42,8 @@ def add_up(
     """
     totals = zeros()
     on_gpu = any(total.is_cuda for total in totals.values())
-    lanes = 1 if on_gpu else min(workers.threads, len(parts))
+    alone = on_gpu or workers.threads == 1
+    lanes = 1 if alone else min(_LANES_OF_A_THREAD * workers.threads, len(parts))
     if lanes <= 1:
         for part in parts:
             work(part(), totals)
