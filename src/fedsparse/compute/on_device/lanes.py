@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,9 @@ Totals = dict[str, Tensor]
 """What parts add to, by name."""
 
 
+_LANES_OF_A_THREAD = 4
+
+
 def add_up(
     parts: Sequence[Callable[[], Part]],
     zeros: Callable[[], Totals],
@@ -22,7 +26,8 @@ def add_up(
 ) -> Totals:
     """Totals of all parts.
 
-    Every thread takes the same parts each time, so that rounding depends on their number alone.
+    Parts add up in lanes, a few for each thread, which takes another when it has done one. What is
+    in a lane is the same each time, so that rounding depends on the number of threads alone.
 
     Parameters
     ----------
@@ -37,7 +42,8 @@ def add_up(
     """
     totals = zeros()
     on_gpu = any(total.is_cuda for total in totals.values())
-    lanes = 1 if on_gpu else min(workers.threads, len(parts))
+    alone = on_gpu or workers.threads == 1
+    lanes = 1 if alone else min(_LANES_OF_A_THREAD * workers.threads, len(parts))
     if lanes <= 1:
         for part in parts:
             work(part(), totals)
@@ -50,7 +56,7 @@ def add_up(
                 for part in parts[lane::lanes]:
                     work(part(), own[lane])
 
-    workers.run(run, torch.ones(lanes, dtype=torch.int64).numpy())
+    workers.run(run, np.ones(lanes, dtype=np.int64))
     for other in own[1:]:
         for name, total in totals.items():
             total += other[name]
