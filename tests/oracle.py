@@ -257,3 +257,176 @@ def run(
             x_t = hard_threshold(x_t, sparsity)
         iterates.append(x_t)
     return iterates
+
+
+# ---------------------------------------------------------------- the rivals
+
+AGE = 2**64 - 2  # stands where the client's index stands when it is drawn how old an x is
+
+
+def zero(clients: Sequence[Client], loss: str) -> Array:
+    """x_0."""
+    features = clients[0][0].shape[1]
+    if loss != "softmax":
+        return np.zeros(features)
+    return np.zeros((features, 1 + max(int(y.max()) for _, y in clients)))
+
+
+def mean_gradient(clients: Sequence[Client], x: Array, loss: str, l2: float, p: Array) -> Array:
+    """∇f(x)."""
+    return sum(p_i * gradient(Z, y, x, loss, l2) for p_i, (Z, y) in zip(p, clients, strict=True))
+
+
+def hessian(Z: Array, x: Array, loss: str, l2: float) -> Array:
+    """Second derivatives of f_i by all entries of x, class by class."""
+    if loss == "squared":
+        bends = np.full((len(Z), 1, 1), 2.0)
+    elif loss == "logistic":
+        s = 1.0 / (1.0 + np.exp(-(Z @ x)))
+        bends = (s * (1.0 - s))[:, None, None]
+    else:
+        s = np.exp(log_softmax(Z @ x))
+        bends = s[:, :, None] * np.eye(s.shape[1]) - s[:, :, None] * s[:, None, :]
+    full = np.einsum("rab,rj,rk->ajbk", bends, Z, Z).reshape(x.size, x.size) / len(Z)
+    return full + l2 * np.eye(x.size)
+
+
+def newton(
+    clients: Sequence[Client], x: Array, places: Array, loss: str, l2: float, p: Array
+) -> Array:
+    """The lowest point, on some entries, of the quadratic that touches f at x."""
+    H = sum(p_i * hessian(Z, x, loss, l2) for p_i, (Z, _) in zip(p, clients, strict=True))
+    g = mean_gradient(clients, x, loss, l2, p).ravel(order="F")
+    now, moved = x.ravel(order="F"), np.zeros(x.size)
+    moved[places] = np.linalg.solve(H[np.ix_(places, places)], (H @ now - g)[places])
+    return moved.reshape(x.shape, order="F")
+
+
+def support(x: Array) -> Array:
+    """Entries of x that are not zero, class by class."""
+    return np.flatnonzero(x.ravel(order="F"))
+
+
+def grasp(
+    clients: Sequence[Client],
+    *,
+    loss: str,
+    iterations: int,
+    sparsity: int,
+    l2: float = 0.0,
+    debias: bool = False,
+    weights: str | Sequence[float] = "uniform",
+) -> Array:
+    """GraSP with a Newton step on 2τ entries of the gradient and the support; CoSaMP if squared."""
+    p, x = client_weights(clients, weights), zero(clients, loss)
+    for _ in range(iterations):
+        z = mean_gradient(clients, x, loss, l2, p)
+        union = np.union1d(support(hard_threshold(z, 2 * sparsity)), support(x))
+        pruned = hard_threshold(newton(clients, x, union, loss, l2, p), sparsity)
+        x = newton(clients, x, support(pruned), loss, l2, p) if debias else pruned
+    return x
+
+
+def htp(
+    clients: Sequence[Client],
+    *,
+    iterations: int,
+    sparsity: int,
+    step_size: float,
+    l2: float = 0.0,
+    weights: str | Sequence[float] = "uniform",
+) -> Array:
+    """Hard thresholding pursuit for the squared loss: a step, H_τ, least squares on the support."""
+    p, x = client_weights(clients, weights), zero(clients, "squared")
+    for _ in range(iterations):
+        x = hard_threshold(x - step_size * mean_gradient(clients, x, "squared", l2, p), sparsity)
+        x = newton(clients, x, support(x), "squared", l2, p)
+    return x
+
+
+def corrected_step(
+    client: Client, x: Array, rows: Array, s: Array, c: Array, loss: str, l2: float
+) -> Array:
+    """g_i(x) − g_i(s) + c on some rows, the ℓ2 term that of x; c is without it."""
+    Z, y = client
+    g_x = gradient(Z[rows], y[rows], x, loss, 0.0)
+    return g_x - gradient(Z[rows], y[rows], s, loss, 0.0) + c + l2 * x
+
+
+def rows_of(client: Client, i: int, batch: int | None, seed: int, t: int, k: int) -> Array:
+    """All rows of a client, or those of a mini-batch."""
+    count = len(client[1])
+    if batch is None or batch >= count:
+        return np.arange(count)
+    return np.array(draw(key(seed, i, t, k), count, batch))
+
+
+def scaffold(
+    clients: Sequence[Client],
+    *,
+    loss: str,
+    rounds: int,
+    sparsity: int,
+    local_steps: int,
+    step_size: float,
+    thresholds_locally: bool = False,
+    server_step: float | str = 1.0,
+    batch: int | None = None,
+    l2: float = 0.0,
+    weights: str | Sequence[float] = "uniform",
+    seed: int = 0,
+) -> Array:
+    """SCAFFOLD, option I, everyone in every round, with H_τ; the first round is for c alone."""
+    p, x_t = client_weights(clients, weights), zero(clients, loss)
+    s, c = x_t, mean_gradient(clients, x_t, loss, 0.0, p)
+    for t in range(1, rounds):
+        deltas = []
+        for i, client in enumerate(clients):
+            x = x_t
+            for k in range(local_steps):
+                rows = rows_of(client, i, batch, seed, t, k)
+                x = x - step_size * corrected_step(client, x, rows, s, c, loss, l2)
+                x = hard_threshold(x, sparsity) if thresholds_locally else x
+            deltas.append(x - x_t)
+        eta = extrapolated_step(p, deltas) if server_step == "extrapolated" else server_step
+        s, c = x_t, mean_gradient(clients, x_t, loss, 0.0, p)
+        change = sum(p_i * delta for p_i, delta in zip(p, deltas, strict=True))
+        x_t = hard_threshold(x_t + eta * change, sparsity)
+    return x_t
+
+
+def async_svrg(
+    clients: Sequence[Client],
+    *,
+    loss: str,
+    rounds: int,
+    sparsity: int,
+    staleness: int,
+    updates: int,
+    step_size: float,
+    clients_per_round: int,
+    batch: int | None = None,
+    l2: float = 0.0,
+    weights: str | Sequence[float] = "uniform",
+    seed: int = 0,
+) -> Array:
+    """SVRG-HT whose updates are worked out at an x up to `staleness` updates old."""
+    p, x = client_weights(clients, weights), zero(clients, loss)
+    since: list[Array] = []  # iterates from the snapshot on
+    for t in range(rounds):
+        if not since or len(since) > updates:
+            s, c, since = x, mean_gradient(clients, x, loss, 0.0, p), [x]
+            continue
+        readable = since[-staleness - 1 :]
+        old = readable[draw(key(seed, AGE, t, 0), len(readable), 1)[0]]
+        next_ones = draw(key(seed, PARTICIPATION, t, 0), len(clients), clients_per_round)
+        v = sum(
+            p[i]
+            * corrected_step(
+                clients[i], old, rows_of(clients[i], i, batch, seed, t, 0), s, c, loss, l2
+            )
+            for i in sorted(next_ones)
+        ) / sum(p[i] for i in next_ones)
+        x = hard_threshold(x - step_size * v, sparsity)
+        since.append(x)
+    return x

@@ -1,7 +1,7 @@
 """What is compared: problems, and who takes part on each."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -53,6 +53,16 @@ class Case:
     truth: Int64Array | None = None
     note: str | None = None
 
+    def only(self, words: Sequence[str]) -> "Case":
+        """With those alone whose label has one of some words in it, and those that set the goal."""
+        kept = [
+            entry
+            for entry in self.entries
+            if entry.label.startswith(methods.BASELINE)
+            or any(word.lower() in entry.label.lower() for word in words)
+        ]
+        return replace(self, entries=kept, solvers=())
+
 
 def full_case(name: str, problem: Problem) -> Case:
     """Everyone who can take part."""
@@ -60,6 +70,8 @@ def full_case(name: str, problem: Problem) -> Case:
         *methods.of_the_paper(name, problem),
         *methods.without_tuning(problem),
         *methods.second_order(problem),
+        *methods.pursuits(problem),
+        *methods.corrected(problem),
     ]
     if methods.has_curvature(problem):
         return Case(name, problem, entries, tuple(SOLVERS))

@@ -1,4 +1,4 @@
-"""``python -m benchmarks rounds [--only NAME …] [--seed 0] [--limit 300] [--out FILE]``."""
+"""``python -m benchmarks rounds [--only NAME …] [--methods WORD …] [--seed 0] [--out FILE]``."""
 
 import argparse
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ def main(*arguments: str) -> None:
         tell(f"{name}: making the problem")
         try:
             for case in CASES[name](options.seed):
-                outcomes.append(compare(case, options.limit, history))
+                chosen = case.only(options.methods) if options.methods else case
+                outcomes.append(compare(chosen, options.limit, history))
         except DataError as error:
             print(f"\n{name}: left out. {error}", flush=True)
     _summarize([outcome for outcome in outcomes if outcome is not None])
@@ -33,6 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks rounds", description=__doc__)
     names = list(CASES)
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument(
+        "--methods", nargs="+", metavar="WORD", help="only those with it in a label"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a pooled solver")
     parser.add_argument(

@@ -13,6 +13,9 @@ from fedsparse.research.experiments.experiment_plan import ALGORITHMS, Method, g
 
 ROUNDS = 100
 EDSL_ROUNDS = 20
+LATE_CLIENTS = 10
+"""That come next together, of asynchronous SVRG-HT."""
+
 BASELINE = "Distributed-IHT"
 SPLICING = "FedSplice"
 
@@ -61,6 +64,32 @@ def second_order(problem: Problem) -> list[Entry]:
     if not has_curvature(problem):
         return [splicing(problem)]
     return [splicing(problem), edsl(problem, refit=False), edsl(problem, refit=True)]
+
+
+def pursuits(problem: Problem) -> list[Entry]:
+    """Support pursuit: HTP with γ = 1/l of f itself, and GraSP, which needs no γ."""
+    if not has_curvature(problem):
+        return []  # refits need a single score; 3τ features of every class make a huge Hessian
+    tau, step_size = problem.sparsity, 1.0 / smoothness(problem)
+    is_squared = isinstance(problem.loss, fs.SquaredError)
+    pursuit = Entry("CoSaMP", fs.CoSaMP(tau)) if is_squared else Entry("GraSP", fs.GraSP(tau))
+    return [
+        Entry(f"HTP, γ = 1/l = {step_size:.3g}", fs.HTP(tau, step_size=step_size)),
+        pursuit,
+        Entry(f"{pursuit.label}, debiased", fs.GraSP(tau, debias=True)),
+    ]
+
+
+def corrected(problem: Problem) -> list[Entry]:
+    """Gradients corrected by those of all clients."""
+    tau = problem.sparsity
+    late = fs.AsyncSVRGHT(tau, clients_per_round=min(LATE_CLIENTS, len(problem.data)))
+    return [
+        Entry("SCAFFOLD-HT", fs.ScaffoldHT(tau)),
+        Entry("SCAFFOLD-HT, H_τ at clients", fs.ScaffoldHT(tau, thresholds_locally=True)),
+        Entry("SCAFFOLD-HT, adaptive", fs.ScaffoldHT(tau, server_step="adaptive")),
+        Entry(f"asynchronous SVRG-HT, {late.clients_per_round} at a time", late),
+    ]
 
 
 def splicing(problem: Problem) -> Entry:

@@ -19,6 +19,7 @@ REFITTING = {
     "FedHT": fs.FedHT(TAU, local_steps=3, refit=True),
     "FedIterHT": fs.FedIterHT(TAU, local_steps=3, refit=True),
     "DistributedIHT": fs.DistributedIHT(TAU, refit=True),
+    "HTP": fs.HTP(TAU),
     "EDSL": EDSL(TAU, refit=True),
 }
 

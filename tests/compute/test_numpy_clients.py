@@ -53,6 +53,7 @@ class PlainLogistic(fs.Loss):
         fs.LocalSteps(X, steps=4, step_size=0.1, with_objective=True, with_distance=True),
         fs.LocalSteps(X, steps=4, step_size=0.1, sparsity=fs.TopK(3), proximal=0.3),
         fs.LocalSteps(X, steps=4, step_size=0.1, batch_size=3, seed=7, snapshot=X / 2),
+        fs.CorrectedSteps(X, 2, 0.1, snapshot=X / 2, gradient=X / 3, with_gradient=True),
     ],
     ids=lambda request: type(request).__name__,
 )

@@ -102,6 +102,69 @@ def test_centralized_preset_equals_the_oracle(name, options, oracle_options, los
     assert_agrees(*both(name, loss, storage, options, oracle_options, pooled))
 
 
+SCAFFOLD = {"rounds": 5, "local_steps": 4, "step_size": 0.1}
+ASYNC = {"rounds": 14, "step_size": 0.1, "clients_per_round": 2, "updates": 5}
+# algorithm, its options, the oracle's function, its options; a rival is one row.
+RIVALS = {
+    "GraSP": (fs.GraSP, {}, oracle.grasp, {"iterations": 3}, 6),
+    "GraSP, debiased": (fs.GraSP, {"debias": True}, oracle.grasp, {"iterations": 3}, 6),
+    "ScaffoldHT": (fs.ScaffoldHT, {}, oracle.scaffold, SCAFFOLD, 5),
+    "ScaffoldHT, H_τ at clients": (
+        fs.ScaffoldHT, {"thresholds_locally": True}, oracle.scaffold, SCAFFOLD, 5,
+    ),
+    "ScaffoldHT, extrapolated": (
+        fs.ScaffoldHT, {"server_step": "extrapolated"}, oracle.scaffold, SCAFFOLD, 5,
+    ),
+    "ScaffoldHT, mini-batches": (
+        fs.ScaffoldHT, {"batch_size": 4}, oracle.scaffold, SCAFFOLD | {"batch": 4}, 5,
+    ),
+    "AsyncSVRGHT": (fs.AsyncSVRGHT, {"staleness": 3}, oracle.async_svrg, ASYNC, 14),
+    "AsyncSVRGHT, never late": (fs.AsyncSVRGHT, {"staleness": 0}, oracle.async_svrg, ASYNC, 14),
+    "AsyncSVRGHT, mini-batches": (
+        fs.AsyncSVRGHT, {"staleness": 3, "batch_size": 4}, oracle.async_svrg,
+        ASYNC | {"batch": 4}, 14,
+    ),
+}  # fmt: skip
+NOT_OPTIONS = ("rounds", "iterations", "batch")
+
+
+@pytest.mark.parametrize("weights", ["uniform", (0.1, 0.2, 0.3, 0.4)], ids=str)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", RIVALS)
+def test_rival_equals_the_oracle(name, loss, storage, weights):
+    kind, own, reference, shared, rounds = RIVALS[name]
+    shared = shared | {"sparsity": TAU, "weights": weights}
+    options = own | {key: value for key, value in shared.items() if key not in NOT_OPTIONS}
+    clients, l2 = clients_for(loss), LOSS_OBJECTS[loss].l2
+    result = fs.run(
+        kind(**options),
+        federate(clients, storage),
+        loss=LOSS_OBJECTS[loss],
+        rounds=rounds,
+        seed=11,
+        threads=1,
+    )
+    theirs = {key: value for key, value in own.items() if key not in ONLY_OURS} | shared
+    if reference is not oracle.grasp:
+        theirs["seed"] = 11
+    expected = reference(clients, loss=loss, l2=l2, **theirs)
+    assert_agrees(result, expected, oracle.objective(clients, expected, loss, l2, weights))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_pursuits_of_least_squares_equal_the_oracle(storage):
+    clients, options = clients_for("squared"), {"iterations": 3, "sparsity": TAU, "l2": 0.05}
+    expected = {
+        fs.CoSaMP(TAU): oracle.grasp(clients, loss="squared", **options),
+        fs.HTP(TAU, step_size=0.2): oracle.htp(clients, step_size=0.2, **options),
+    }
+    for algorithm, x in expected.items():
+        data, loss = federate(clients, storage), LOSS_OBJECTS["squared"]
+        result = fs.run(algorithm, data, loss=loss, rounds=6)
+        assert_agrees(result, x, oracle.objective(clients, x, "squared", 0.05))
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", ["FedHT", "FedIterHT"])
 def test_clients_too_large_for_cache_blocks_equal_the_oracle(name, loss):

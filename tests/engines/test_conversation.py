@@ -39,6 +39,9 @@ ALGORITHMS = (
     fs.FedSplice(3),
     fs.FedHT(4, local_steps=3, batch_size=4, step_size=0.05, clients_per_round=2),
     fs.EDSL(3),
+    fs.GraSP(3),
+    fs.ScaffoldHT(3, local_steps=2),
+    fs.AsyncSVRGHT(3, clients_per_round=2, updates=3),
     fs.FedAvg(local_steps=2, server_step="adaptive"),
 )
 

@@ -678,9 +678,11 @@ class TestOptions:
         algorithm = fs.FedAvg(batch_size=2, step_size=0.01, clients_per_round=2)
         assert not run(algorithm, small(), rounds=2, seed=seed).diverged
 
-    @pytest.mark.parametrize("option", [{"loss": "squared"}, {"threads": 1}])
+    @pytest.mark.parametrize(
+        "option", [{"loss": "squared"}, {"threads": 1}, {"device": "cpu"}, {"engine": "torch"}]
+    )
     def test_what_an_engine_knows_cannot_be_given_beside_it(self, option):
-        with pytest.raises(fs.OptionError, match="leave loss and threads out"):
+        with pytest.raises(fs.OptionError, match="leave loss, engine, device and threads out"):
             fs.run(fs.FedHT(TAU), fs.LocalEngine(small()), **option)
 
     @pytest.mark.parametrize("loss", ["huber", 3])

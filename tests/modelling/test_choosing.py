@@ -9,6 +9,7 @@ import fedsparse as fs
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
 from fedsparse.modelling.fitting import FitOptions, fit, prepare
 from fedsparse.modelling.stability import select_stably
+from fedsparse.problem.losses import Poisson
 
 LEAST_SQUARES = FitOptions(fs.SquaredError(l2=1e-4))
 NAMES = [f"gene {number}" for number in range(40)]
@@ -354,3 +355,22 @@ def test_ebic_of_survival_counts_events():
     engine = fs.LocalEngine(data, options.loss)
     prepared = fs.converse(engine, prepare(engine, options))
     assert prepared.observations == np.count_nonzero(signed > 0)
+
+
+def test_counts_are_compared_per_unit_of_exposure_whatever_the_rows():
+    random = np.random.default_rng(0)
+    Z, exposures = random.standard_normal((120, 4)), random.uniform(20, 400, 120)
+    rates = random.poisson(exposures * np.exp(-4 + Z[:, 1])) / exposures
+    data = fs.FederatedData.from_table(Z, rates, np.repeat([0, 1, 2], 40), exposures)
+    options = FitOptions(Poisson(), intercept=True)
+    found = hold(cross_validate, data, [1], options, loss="poisson", folds=3)
+    assert found.measure == "half the deviance per held-out unit of exposure"
+    means = []
+    for fold in range(3):
+        unseen = fs.Rows().part(fold, of=3).mask(data)
+        model = hold(fit, data.where(~unseen), 1, options, loss="poisson")
+        expected = np.exp(Z[unseen] @ model.coefficients + model.intercept)
+        own = rates[unseen]
+        excess = own * np.log(np.where(own > 0, own, 1.0) / expected) - own + expected
+        means.append(np.average(excess, weights=exposures[unseen]))
+    assert found.points[0].score == pytest.approx(np.mean(means), rel=1e-6)

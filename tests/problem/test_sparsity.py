@@ -403,6 +403,8 @@ class TestErrors:
             fs.DistributedIHT,
             fs.GDHT,
             fs.SVRGHT,
+            fs.ScaffoldHT,
+            fs.AsyncSVRGHT,
         ],
         ids=[
             "TopK",
@@ -415,6 +417,8 @@ class TestErrors:
             "DistributedIHT",
             "GDHT",
             "SVRGHT",
+            "ScaffoldHT",
+            "AsyncSVRGHT",
         ],
     )
     def test_a_count_must_be_a_whole_number_of_at_least_one(self, make, tau):

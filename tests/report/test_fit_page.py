@@ -518,6 +518,20 @@ class TestEvaluation:
         assert rows_of(shown(summary), "All sites together", "72", "0.500 (0.300 to 0.620)")
         assert "95 % intervals" in words(summary)
 
+    def test_what_sparsity_costs_is_told_in_metrics_and_not_in_what_is_the_same_for_all(self):
+        metrics = {"C-index": 0.7, "log-likelihood gained": 0.25, "events": 9.0}
+        dense = Score(method="dense", site=None, rows=72, metrics=metrics)
+        evaluation = made_up_summary().evaluation.model_copy(update={"dense": dense})
+        text = words(made_up_summary(evaluation=evaluation))
+        assert "has C-index 0.700, log-likelihood gained 0.250." in text
+
+    def test_one_way_of_learning_needs_no_key(self):
+        only = made_up_evaluation("regression", np.random.default_rng(0), methods=("federated",))
+        summary = made_up_summary("regression")
+        assert "federated: all sites" in words(summary)
+        alone = words(summary.model_copy(update={"evaluation": only}))
+        assert "federated: all sites" not in alone
+
     def test_a_line_per_site_and_a_column_per_metric_and_way_of_learning(self):
         html = shown(made_up_summary("regression"))
         assert '<th scope="col">R², alone</th>' in html

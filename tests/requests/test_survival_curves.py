@@ -60,6 +60,37 @@ def test_curves_fall_and_stay_between_1_and_0(told):
         assert (np.diff(group.at_risk) <= 0).all()
 
 
+def survival_of_two_halves(signed_times):
+    """Every other row has one of two scores, which hardly differ."""
+    rows = len(signed_times)
+    Z = np.where(np.arange(rows) % 2, 1.0, -1.0)[:, None]
+    data = fs.FederatedData.from_clients([(Z, np.array(signed_times))])
+    engine = fs.LocalEngine(data, "cox")
+
+    def asking():
+        options = FitOptions(Cox(l2=1.0), intercept=False, auto_rows=1.0)
+        prepared = yield from prepare(engine, options)
+        fitted = yield from fit_model(prepared, 1, options)
+        return (yield from survival_by_risk(prepared, fitted))
+
+    found = fs.converse(engine, asking())
+    engine.close()
+    return found
+
+
+def test_a_bin_whose_few_events_are_counted_with_another_is_no_point_of_a_curve():
+    # Bins of five. Of each half of the rows three have an event in the second, which is told with
+    # the third, and three in the fourth, after which none follow.
+    times = [1.0, 2.0] * 10 + [7.0] * 6 + [12.0] * 20 + [17.0] * 6 + [-30.0] * 60
+    found = survival_of_two_halves(times)
+    low, middle, high = found.groups
+    assert (low.times, middle.times, high.times) == ((5.0, 15.0), (), (5.0, 15.0))
+    assert found.baseline.times == (5.0, 15.0)
+    first, second, third = 5 * (112 - 10), 5 * (92 - 3), 5 * (86 - 10)  # time at risk in bins
+    hazard = 20 / first * 5 + (6 + 20 + 6) / (second + third) * 10
+    assert found.baseline.at(15.0) == pytest.approx(hazard, rel=0.02)
+
+
 def test_few_rows_are_never_counted_alone():
     random = np.random.default_rng(1)
     for _ in range(200):

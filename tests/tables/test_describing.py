@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 import fedsparse as fs
 from fedsparse.tables import Roles, SiteDescription, describe
+from fedsparse.tables.cells import cell_findings
 from tests.tables.builders import PATIENTS, changed
 
 ROLES = Roles(target="relapse")
@@ -159,6 +160,23 @@ class TestRefusals:
     def test_decimal_commas(self):
         frame = PATIENTS.with_columns(pl.Series("dose", ["3", *["1,5"] * 11]))
         refuse(frame, 'column "dose", row 2', '"1,5", which has a decimal comma instead of a point')
+
+    def test_decimal_commas_of_a_whole_file_are_one_error(self):
+        numbers = pl.Series(["1,5", "2,25", "3"] * 4)
+        frame = PATIENTS.with_columns(numbers.alias("dose"), numbers.alias("weight"))
+        (told,) = cell_findings(frame, "Bari", ROLES, "auto")
+        assert told.sentence == (
+            'Bari: column "dose", row 1 (the header not counted) is "1,5", which has a decimal '
+            "comma instead of a point, and so has 1 other column; write numbers with a point"
+        )
+        assert told.columns == ("dose", "weight")
+
+    @pytest.mark.parametrize(
+        ("column", "way_out"), [("dose", "leave it empty"), ("relapse", "remove the row")]
+    )
+    def test_an_endless_number_goes_unless_every_row_needs_one(self, column, way_out):
+        endless = pl.Series(column, [float("inf"), *map(float, range(11))])
+        refuse(PATIENTS.with_columns(endless), f"is inf; mend it or {way_out}")
 
     def test_long_values_are_cut(self):
         refuse(changed("dose", 3, "7 mg" * 99), "7 mg7 mg7 mg", "…")

@@ -162,3 +162,11 @@ def test_an_identifier_that_stands_in_two_rows_is_told_without_its_value(tmp_pat
     (told,) = [each for each in sentences(both, "warning") if "repeat" in each]
     assert 'nearly all values of "patient" differ, but 2 rows repeat that of another row' in told
     assert "P0" not in told
+
+
+def test_numbers_with_a_decimal_comma_are_not_taken_for_identifiers(tmp_path):
+    doses = [f"{row // 2},{row % 2}5" for row in range(35)]
+    frame = pl.concat([PATIENTS] * 3).with_columns(dose=pl.Series([*doses, doses[0]]))
+    told = inspect_tables(written(tmp_path, frame), ROLES)
+    assert len(sentences(told, "error")) == 1
+    assert not any("repeat" in sentence for sentence in sentences(told, "warning"))

@@ -27,6 +27,12 @@ def test_every_format_gives_the_same_table(tmp_path, suffix):
     assert read_table(written(tmp_path, PATIENTS, f"bari{suffix}")).equals(PATIENTS)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_column_without_a_name_keeps_none(tmp_path, suffix):
+    frame = PATIENTS.with_columns(pl.Series("", range(PATIENTS.height)))
+    assert read_table(written(tmp_path, frame, f"bari{suffix}")).columns == frame.columns
+
+
 def test_content_decides_where_the_suffix_is_wrong(tmp_path):
     parquet = written(tmp_path, PATIENTS, "bari.parquet")
     assert read_table(parquet.rename(tmp_path / "bari.csv")).equals(PATIENTS)

@@ -173,6 +173,22 @@ class GDHT(DistributedIHT):
 
 
 @dataclass(frozen=True)
+class HTP(GDHT):
+    """Hard thresholding pursuit (Foucart, 2011; Yuan, Li & Zhang, JMLR 2018): `GDHT` with refits.
+
+    A gradient step, H_τ, then the minimum on the support: exact for the squared loss, two Newton
+    steps otherwise. An iteration is two rounds for the squared loss, up to four otherwise.
+
+    Examples
+    --------
+    >>> HTP(10, step_size=0.1).refit
+    True
+    """
+
+    refit: bool = field(default=True, init=False)
+
+
+@dataclass(frozen=True)
 class SGDHT(DistributedIHT):
     """Mini-batch gradient descent with hard thresholding (Nguyen, Needell & Woolf, 2017).
 

@@ -25,7 +25,7 @@ def with_refits(state: State, loss: Loss) -> State:
     """The state before the first round with what refits need to know of the loss."""
     if state.x.ndim > 1:
         raise OptionError(
-            "refit=True works with the squared and the logistic loss; leave it out for softmax"
+            "refits need one score a row, which softmax does not have; use a method without refit"
         )
     is_exact = loss.is_quadratic
     return state.remember(l2=np.array([loss.l2]), exact=np.array([is_exact]))

@@ -128,38 +128,14 @@ class Tableau:
 
     def sweep(self, feature: int) -> None:
         """Add a feature to the support, or remove it if it is there."""
-        column = self._column(feature)
-        # Raising a pivot is a ridge on this feature alone.
-        pivot = column[feature] if self.inside[feature] else max(column[feature], COLLINEAR)
-        self.inside[feature] = not self.inside[feature]
-        self._replace(feature, column / abs(pivot), -1.0 / pivot)
-        column[feature] = 0.0
-        self._subtract(column, pivot)
-        right = self._right[feature].copy()
-        self._right -= np.outer(column, right / pivot)
-        self._right[feature] = right / abs(pivot)
-        self._refresh_if_inexact()
-
-    def _column(self, feature: int) -> FloatArray:
-        """A column as it is after the pending sweeps."""
-        pending = self._pending[: self._count]
-        factors = pending[:, feature] / self._pivots[: self._count]
-        return np.asarray(self._matrix[feature] - factors @ pending)
-
-    def _replace(self, feature: int, column: FloatArray, diagonal: float) -> None:
-        """Write a row and column that the pending sweeps no longer change."""
-        self._pending[: self._count, feature] = 0.0
-        column[feature] = diagonal
-        self._matrix[feature] = self._matrix[:, feature] = column
-        self._diagonal[feature] = diagonal
-
-    def _subtract(self, column: FloatArray, pivot: float) -> None:
-        """Subtract a matrix of rank one, later."""
-        self._pending[self._count], self._pivots[self._count] = column, pivot
-        self._diagonal -= column**2 / pivot
+        largest = _sweep(
+            self._matrix, self._pending, self._pivots, self._count,
+            self._diagonal, self._right, self.inside, feature,
+        )  # fmt: skip
         self._count += 1
         if self._count == _BATCH:
             self._apply_pending()
+        self._refresh_if_inexact(largest)
 
     def _apply_pending(self) -> None:
         """Subtract all at once what has been put off."""
@@ -169,31 +145,27 @@ class Tableau:
         dgemm(-1.0, pending.T, divided.T, 1.0, self._matrix.T, trans_b=True, overwrite_c=True)
         self._count = 0
 
-    def _refresh_if_inexact(self) -> None:
+    def _refresh_if_inexact(self, largest: float) -> None:
         """Work the tableau out anew where sweeps have left rounding errors that matter.
 
         After as many sweeps as there are features this costs no more than they did.
         """
         self._sweeps += 1
-        largest = float(np.abs(self._diagonal).max())
         self._largest = max(self._largest, largest)
         if self._sweeps > self.inside.size or self._largest > _SHRINKAGE * largest:
             self._work_out()
 
     def _work_out(self) -> None:
         """The tableau of the support, from the Hessian."""
-        inside, outside = self.support, np.flatnonzero(~self.inside)
         self._matrix, self._right = self._hessian.copy(), self._linear.copy()
+        inside, outside = self.support, np.flatnonzero(~self.inside)
         if inside.size:
             inverse = _inverse(self._hessian[np.ix_(inside, inside)])
             cross = self._hessian[np.ix_(inside, outside)]
-            products, solution = inverse @ cross, inverse @ self._linear[inside]
-            self._matrix[np.ix_(inside, inside)] = -inverse
-            self._matrix[np.ix_(inside, outside)] = products
-            self._matrix[np.ix_(outside, inside)] = products.T
-            self._matrix[np.ix_(outside, outside)] -= cross.T @ products
-            self._right[inside] = solution
-            self._right[outside] -= cross.T @ solution
+            products = inverse @ cross
+            _write(self._matrix, inside, outside, inverse, products, cross.T @ products)
+            self._right[inside] = inverse @ self._linear[inside]
+            self._right[outside] -= products.T @ self._linear[inside]
         self._diagonal = np.diag(self._matrix).copy()
         self._largest = float(np.abs(self._diagonal).max(initial=0.0))
         self._count = self._sweeps = 0
@@ -242,6 +214,60 @@ def _inverse(hessian: FloatArray) -> FloatArray:
     inverse = half + half.T
     np.fill_diagonal(inverse, np.diag(half))
     return np.asarray(inverse)
+
+
+@compiled
+def _write(
+    matrix: FloatArray,
+    inside: Int64Array,
+    outside: Int64Array,
+    inverse: FloatArray,
+    products: FloatArray,
+    explained: FloatArray,
+) -> None:
+    """Make H a tableau: its blocks lie scattered, and copies of them would take longer."""
+    for row, place in enumerate(inside):
+        for column, other in enumerate(inside):
+            matrix[place, other] = -inverse[row, column]
+        for column, other in enumerate(outside):
+            matrix[place, other] = matrix[other, place] = products[row, column]
+    for row, place in enumerate(outside):
+        for column, other in enumerate(outside):
+            matrix[place, other] -= explained[row, column]
+
+
+@compiled
+def _sweep(
+    matrix: FloatArray,
+    pending: FloatArray,
+    pivots: FloatArray,
+    count: int,
+    diagonal: FloatArray,
+    right: FloatArray,
+    inside: BoolArray,
+    feature: int,
+) -> float:
+    """Sweep a feature, the matrix of rank one to be subtracted later; the largest |diagonal|."""
+    column = pending[count]
+    column[:] = matrix[feature]  # as it was before the pending sweeps
+    for earlier in range(count):
+        column -= pending[earlier, feature] / pivots[earlier] * pending[earlier]
+        pending[earlier, feature] = 0.0  # they no longer change the row and column written below
+    # Raising a pivot is a ridge on this feature alone.
+    pivot = column[feature] if inside[feature] else max(column[feature], COLLINEAR)
+    inside[feature] = not inside[feature]
+    matrix[feature] = column / abs(pivot)
+    matrix[:, feature] = matrix[feature]
+    matrix[feature, feature] = -1.0 / pivot
+    column[feature] = 0.0
+    pivots[count] = pivot
+    diagonal -= column**2 / pivot
+    diagonal[feature] = -1.0 / pivot
+    for side in range(right.shape[1]):
+        own = right[feature, side]
+        right[:, side] -= own / pivot * column
+        right[feature, side] = own / abs(pivot)
+    return float(np.abs(diagonal).max())
 
 
 @compiled

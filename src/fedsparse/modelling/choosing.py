@@ -126,7 +126,7 @@ def cross_validate(
             "there are too few rows, or too few of some class, to hold some out; give the sparsity "
             "as a number"
         )
-    measure = f"{_of_a_row(options)} per held-out row"
+    measure = f"{options.loss.measure} per held-out {options.loss.is_mean_over}"
     return _selection("cv", measure, points, trials, exchanges)
 
 
@@ -394,10 +394,6 @@ def _mean_effects(trials: Sequence[_Trial], sparsity: int) -> dict[int, FloatArr
     is_chosen = np.abs(every).max(axis=2) > 0
     often = np.flatnonzero(2 * is_chosen.sum(axis=0) >= len(trials))
     return {int(place): every[:, place].mean(axis=0) for place in often}
-
-
-def _of_a_row(options: FitOptions) -> str:
-    return options.loss.measure
 
 
 def _points_of_folds(folds: Sequence[_Trial]) -> list[SelectionPoint]:

@@ -1,5 +1,6 @@
 """Metrics of counts and of survival from sums; see `fedsparse.modelling.metrics` for the others."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,9 +148,11 @@ class JudgedSurvival:
         """
         events = float(self.counts[1])
         likelihood, without, in_order, pairs = (float(value) for value in self.sums[:4])
+        # Equal but for the order in which they were added up: nothing is gained.
+        gained = 0.0 if math.isclose(without, likelihood, rel_tol=1e-12) else without - likelihood
         return {
             "C-index": in_order / pairs if pairs else None,
-            "log-likelihood gained": (without - likelihood) / events if events else None,
+            "log-likelihood gained": gained / events if events else None,
             "events": events,
         }
 

@@ -44,8 +44,10 @@ def survival_by_risk(prepared: Prepared, fitted: Fitted) -> Conversation[Surviva
     """Kaplan and Meier's curves of low, middle and high risks, and the baseline hazard.
 
     Rows are cut at 0.43 standard deviations below and above the mean score, which are thirds of
-    normal scores. Within a bin of time the baseline hazard is constant: events over the sum of
-    exp(score) times the time spent there. None if nobody tells, or a model has no features.
+    normal scores. Within a stretch of time the baseline hazard is constant: events over the sum of
+    exp(score) times the time spent there. A stretch ends with a bin in which events are told: in
+    one without, fewer may have happened than sites tell of, which are counted with another. None if
+    nobody tells, or a model has no features.
 
     Parameters
     ----------
@@ -79,12 +81,14 @@ def survival_by_risk(prepared: Prepared, fitted: Fitted) -> Conversation[Surviva
 
 
 def _baseline(ends: FloatArray, events: FloatArray, hazards: FloatArray) -> Baseline:
-    """Up to the last bin that somebody tells of and that has an end."""
+    """Up to the last bin with events that somebody tells of and that has an end."""
     known = int(np.argmax(np.append(hazards[:-1] <= 0, True)))
-    rates = events[:known] / hazards[:known]
-    widths = np.diff(ends[:known], prepend=0.0)
+    knots = np.flatnonzero(events[:known])
+    spent = np.diff(np.cumsum(hazards[:known])[knots], prepend=0.0)
+    rates = events[knots] / spent
+    widths = np.diff(ends[knots], prepend=0.0)
     return Baseline(
-        times=tuple(ends[:known].tolist()),
+        times=tuple(ends[knots].tolist()),
         cumulative_hazard=tuple(np.cumsum(rates * widths).tolist()),
     )
 
@@ -96,11 +100,11 @@ def _group(ends: FloatArray, events: FloatArray, censored: FloatArray) -> RiskGr
     # Who left in a bin was there for half of it.
     exposed = at_risk - censored / 2
     shares = np.where(exposed > 0, 1.0 - events / np.where(exposed > 0, exposed, 1.0), 1.0)
-    known = int(np.count_nonzero(at_risk[:-1] >= ENOUGH_AT_RISK))
+    known = np.flatnonzero((at_risk[:-1] >= ENOUGH_AT_RISK) & (events[:-1] > 0))
     return RiskGroup(
         rows=round(rows),
         events=round(float(events.sum())),
-        times=tuple(ends[:known].tolist()),
-        survival=tuple(np.cumprod(np.clip(shares, 0.0, 1.0))[:known].tolist()),
-        at_risk=tuple(int(count) for count in at_risk[:known]),
+        times=tuple(ends[known].tolist()),
+        survival=tuple(np.cumprod(np.clip(shares, 0.0, 1.0))[known].tolist()),
+        at_risk=tuple(int(count) for count in at_risk[known]),
     )

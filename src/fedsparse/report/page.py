@@ -65,7 +65,7 @@ class Page:
 
     def html(self) -> str:
         """Make the whole page, scripts included."""
-        template = _templates().get_template("page.html")
+        template = templates().get_template("page.html")
         return template.render(page=self, chart_library=_chart_library)
 
     def save(self, path: PathLike) -> None:
@@ -74,8 +74,15 @@ class Page:
 
 
 @cache
-def _templates() -> Environment:
-    templates = Environment(
+def templates() -> Environment:
+    """All markup; what is put into it is escaped.
+
+    Examples
+    --------
+    >>> templates().from_string("<b>{{ name }}</b>").render(name="<script>")
+    '<b>&lt;script&gt;</b>'
+    """
+    found = Environment(
         loader=PackageLoader("fedsparse.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -83,8 +90,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     # Screen readers are told of a mark's values in the order in which its chart names them.
-    templates.policies["json.dumps_kwargs"] = {"sort_keys": False}
-    return templates
+    found.policies["json.dumps_kwargs"] = {"sort_keys": False}
+    return found
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from fedsparse.requests.answers import Answers
 from fedsparse.requests.column_sums import ColumnSquares, ColumnSums
+from fedsparse.requests.corrected_steps import CorrectedSteps
 from fedsparse.requests.derivatives import (
     ClassCurvature,
     Curvature,
@@ -24,6 +25,7 @@ __all__ = [
     "ClassCurvature",
     "ColumnSquares",
     "ColumnSums",
+    "CorrectedSteps",
     "Curvature",
     "Evaluate",
     "Fields",

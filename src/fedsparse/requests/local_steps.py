@@ -1,6 +1,6 @@
 """The local loop of the paper: K gradient steps on a client, with or without H_τ after each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,8 +10,12 @@ from fedsparse.compute import Clients
 from fedsparse.compute.kernels.plan import Plan
 from fedsparse.compute.kernels.random import sample_without_replacement
 from fedsparse.compute.stacks import DenseStack, Stack, flatten
+from fedsparse.problem.losses import Loss
 from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests.request import Fields, Request, Shapes
+
+RowGradient = Callable[[FloatArray, Int64Array], FloatArray]
+"""The mean loss gradient of one client, at x and over rows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class LocalSteps(Request):
     with_objective: bool = False
     with_distance: bool = False
 
-    def telling_objective(self) -> "LocalSteps":
+    def telling_objective(self) -> "LocalSteps | None":
         """The same steps, f_i(x_t) coming with the first of them."""
         return self if self.with_objective else replace(self, with_objective=True)
 
@@ -84,23 +88,23 @@ class LocalSteps(Request):
         if self.sparsity is not None:
             threshold = self.sparsity.column_threshold(self.x.shape)
         if not clients.loss.is_compiled or (self.sparsity is not None and threshold is None):
-            moved = self._plain_steps(clients, which)
-            return moved, clients.objectives(self.x, which) if self.with_objective else None
+            return self._walked(clients, which)
         kept = 0 if threshold is None else threshold.kept
-        plan = self._plan(clients, kept)
+        plan = self.plan(clients.loss, kept)
         return clients.local_steps(
             self.x, self.snapshot, plan, threshold, which, with_objective=self.with_objective
         )
 
-    def _plan(self, clients: Clients, kept: int) -> Plan:
-        l2 = clients.loss.l2
+    def plan(self, loss: Loss, kept: int) -> Plan:
+        """The numbers of the steps, with H_τ to ``kept`` entries after each; 0: without."""
+        l2 = loss.l2
         shrink = 1.0 - self.step_size * (l2 + self.proximal)
         pull = self.step_size * self.proximal
         decay = 1.0
         for _ in range(self.steps):
             decay = shrink * decay + pull
         return Plan(
-            loss=clients.loss.code,
+            loss=loss.code,
             steps=self.steps,
             step_size=float(self.step_size),
             shrink=float(shrink),
@@ -112,15 +116,14 @@ class LocalSteps(Request):
             round=self.round,
         )
 
-    def _plain_steps(self, clients: Clients, which: Int64Array) -> DenseStack:
+    def _walked(self, clients: Clients, which: Int64Array) -> tuple[Stack, FloatArray | None]:
         """The local loop for projections and losses that the compiled loops do not know."""
         answers = np.empty((which.size, self.x.size))
         for place, client in enumerate(which):
-            answers[place] = flatten(self._steps_on_one(clients, int(client)))
-        return DenseStack(answers, clients.shape)
-
-    def _steps_on_one(self, clients: Clients, client: int) -> FloatArray:
-        return [x for x, _ in self.walk(clients, client)][-1]
+            for x, _ in self.walk(clients, int(client)):
+                answers[place] = flatten(x)
+        objectives = clients.objectives(self.x, which) if self.with_objective else None
+        return DenseStack(answers, clients.shape), objectives
 
     def walk(self, clients: Clients, client: int) -> Iterator[tuple[FloatArray, Int64Array | None]]:
         """Every x that a client passes, with the rows of its next step; None where it ends.
@@ -130,18 +133,25 @@ class LocalSteps(Request):
         gradient = clients.gradient_on_rows(client)
         every_row = np.arange(clients.data.counts[client])
         is_full = not self.batch_size or self.batch_size >= every_row.size
-        snapshot = None if is_full else self.snapshot
-        at_snapshot = 0.0 if snapshot is None else gradient(snapshot, every_row)
+        correction = self._correction(gradient, every_row, is_full)
         x = self.x
         for step in range(self.steps):
             batch = every_row if is_full else self._batch(clients, client, step)
             yield x, batch
             estimate = gradient(x, batch) + clients.loss.l2 * x + self.proximal * (x - self.x)
-            if snapshot is not None:
-                estimate = estimate - gradient(snapshot, batch) + at_snapshot
-            moved = x - self.step_size * estimate
+            moved = x - self.step_size * (estimate + correction(batch))
             x = moved if self.sparsity is None else self.sparsity.project(moved)
         yield x, None
+
+    def _correction(
+        self, gradient: RowGradient, every_row: Int64Array, is_full: bool
+    ) -> Callable[[Int64Array], FloatArray | float]:
+        """What is added to the gradient on a step's rows: of all rows it needs no correction."""
+        snapshot = None if is_full else self.snapshot
+        if snapshot is None:
+            return lambda rows: 0.0
+        at_snapshot = gradient(snapshot, every_row)
+        return lambda rows: at_snapshot - gradient(snapshot, rows)
 
     def _batch(self, clients: Clients, client: int, step: int) -> Int64Array:
         assert self.batch_size is not None

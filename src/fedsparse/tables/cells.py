@@ -44,6 +44,7 @@ LARGEST = 1e100
 
 _SITES_SHOWN = 5
 _FEW_LEVELS = 20
+_COMMA = "has a decimal comma instead of a point"
 
 
 def check_task(task: object) -> None:
@@ -111,10 +112,15 @@ def cell_findings(
     names, categories = roles.feature_columns(frame.columns), frozenset(roles.categories)
     numeric = frozenset(number_names(frame))
     found += _large_findings(frame, [name for name in names if name in numeric], where)
+    with_commas = []
     for name in names:
         if name in categories or name not in numeric:
-            found += _text_findings(frame.get_column(name), where, name in categories)
-    return found
+            series = frame.get_column(name)
+            if name not in categories and has_decimal_commas(series):
+                with_commas.append(series)
+            else:
+                found += _text_findings(series, where, name in categories)
+    return [*found, *_comma_findings(with_commas, where)]
 
 
 def missing_findings(
@@ -171,7 +177,7 @@ def _number_findings(series: "pl.Series", where: str) -> Iterator[Finding]:
     if fault is not None:
         yield error(f"{where}: {fault}; mend it", series.name)
     else:
-        yield from _large_findings(series.to_frame(), [series.name], where)
+        yield from _large_findings(series.to_frame(), [series.name], where, "remove the row")
 
 
 def _target_findings(target: "pl.Series", where: str, task: Task) -> Iterator[Finding]:
@@ -179,7 +185,7 @@ def _target_findings(target: "pl.Series", where: str, task: Task) -> Iterator[Fi
     if task in ("counts", "survival"):
         yield from _number_findings(target, where)
     elif is_number(target.dtype):
-        yield from _large_findings(target.to_frame(), [name], where)
+        yield from _large_findings(target.to_frame(), [name], where, "remove the row")
         if task == "classification":
             yield from _label_findings(target, where)
     elif not is_text(target.dtype):
@@ -205,7 +211,10 @@ def _label_findings(target: "pl.Series", where: str) -> Iterator[Finding]:
 
 
 def _large_findings(
-    frame: "pl.DataFrame | Sheet", names: list[str], where: str
+    frame: "pl.DataFrame | Sheet",
+    names: list[str],
+    where: str,
+    instead: str = "leave it empty",
 ) -> Iterator[Finding]:
     matrix = number_matrix(frame, names)
     is_large = np.abs(matrix) > LARGEST
@@ -214,7 +223,7 @@ def _large_findings(
         name = names[column]
         yield error(
             f'{where}: column "{name}", row {row + 1} ({ROW_COUNT}) is {matrix[row, column]:g}; '
-            "mend it or leave it empty",
+            f"mend it or {instead}",
             name,
         )
 
@@ -235,15 +244,45 @@ def _text_findings(series: "pl.Series", where: str, forced: bool) -> Iterator[Fi
         )
 
 
+def has_decimal_commas(series: "pl.Series") -> bool:
+    """Whether most of a column are numbers, some or all of them with a comma for a point.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> has_decimal_commas(pl.Series(["1,5", "2", "x"])), has_decimal_commas(pl.Series(["a,b"]))
+    (True, False)
+    """
+    if not is_text(series.dtype):
+        return False
+    counts = label_counts(series)
+    commas = sum(count for label, count in counts.items() if _has_decimal_comma(label))
+    points = sum(count for label, count in counts.items() if number_of(label) is not None)
+    half = sum(counts.values()) / 2
+    return bool(commas) and points <= half < points + commas
+
+
+def _comma_findings(columns: "list[pl.Series]", where: str) -> Iterator[Finding]:
+    """One error for all columns, because a whole file is written so as a rule."""
+    if not columns:
+        return
+    first = columns[0]
+    fault = _fault_among(first, list(filter(_has_decimal_comma, label_counts(first))), _COMMA)
+    others = len(columns) - 1
+    also = f", and so {'has' if others == 1 else 'have'} {counted(others, 'other column')}"
+    yield error(
+        f"{where}: {fault}{also if others else ''}; write numbers with a point",
+        *(column.name for column in columns),
+    )
+
+
 def _junk(series: "pl.Series", counts: Mapping[str, int]) -> str | None:
     """The first value at fault in a column of text most of which are numbers."""
     numbers = {label for label in counts if number_of(label) is not None}
-    commas = {label for label in counts if _has_decimal_comma(label)}
-    half = sum(counts.values()) / 2
-    if sum(counts[label] for label in numbers) > half:
+    if sum(counts[label] for label in numbers) > sum(counts.values()) / 2:
         return _fault_among(series, counts.keys() - numbers, "is not a number")
-    if sum(counts[label] for label in numbers | commas) > half:
-        return _fault_among(series, commas, "has a decimal comma instead of a point")
+    if has_decimal_commas(series):
+        return _fault_among(series, list(filter(_has_decimal_comma, counts)), _COMMA)
     return None
 
 

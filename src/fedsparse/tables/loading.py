@@ -103,7 +103,9 @@ def survey(
         findings += cell_findings(table.frame, table.where, roles, task, by)
         has_classes = task in ("auto", "classification")
         findings += odd_findings(table.frame, table.where, roles, has_classes=has_classes)
-    faulty = {finding.column for finding in findings if finding.severity == "error"}
+    faulty = {
+        name for finding in findings if finding.severity == "error" for name in finding.columns
+    }
     unusable = tuple(name for name in _names(tables) if name in faulty)
     descriptions = tuple(
         _describe(frame, site, roles, task, unusable)

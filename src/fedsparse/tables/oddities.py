@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedsparse.arrays import FloatArray
+from fedsparse.tables.cells import has_decimal_commas
 from fedsparse.tables.inputs import Roles
 from fedsparse.tables.merging import MergedColumn
 from fedsparse.tables.sentences import Finding, counted, joined, listed, warning
@@ -78,6 +79,8 @@ def _repeated_findings(frame: "pl.DataFrame | Sheet", where: str, roles: Roles) 
         column = frame.get_column(name)
         if name == "" or name in roles.categories or not is_text(column.dtype):
             continue
+        if has_decimal_commas(column):
+            continue  # numbers, once they are written as such
         counts = label_counts(column)
         repeated = sum(counts.values()) - len(counts)
         if repeated and is_identifier(counts):

@@ -28,11 +28,11 @@ class Finding(BaseModel):
     severity: Literal["error", "warning", "note"]
     """An error stops a fit."""
     sentence: str
-    column: str | None = None
-    """The column that cannot be described because of it, if there is one."""
+    columns: tuple[str, ...] = ()
+    """What cannot be described because of it."""
 
 
-def error(sentence: str, column: str | None = None) -> Finding:
+def error(sentence: str, *columns: str) -> Finding:
     """A finding that stops a fit.
 
     Examples
@@ -40,10 +40,10 @@ def error(sentence: str, column: str | None = None) -> Finding:
     >>> error("bari.csv has no rows").severity
     'error'
     """
-    return Finding(severity="error", sentence=sentence, column=column)
+    return Finding(severity="error", sentence=sentence, columns=columns)
 
 
-def warning(sentence: str, column: str | None = None) -> Finding:
+def warning(sentence: str, *columns: str) -> Finding:
     """A finding that a fit goes on with, but that a person should look at.
 
     Examples
@@ -51,7 +51,7 @@ def warning(sentence: str, column: str | None = None) -> Finding:
     >>> warning("Cork has only one class").severity
     'warning'
     """
-    return Finding(severity="warning", sentence=sentence, column=column)
+    return Finding(severity="warning", sentence=sentence, columns=columns)
 
 
 def note(sentence: str) -> Finding:

@@ -293,7 +293,8 @@ def as_frame(sheet: Sheet) -> "pl.DataFrame":
     ):
         numbers = pl.Series(name, values, nan_to_null=True)
         columns[name] = numbers.cast(pl.Int64) if whole else numbers
-    return pl.DataFrame([columns[name] for name in sheet.columns])
+    # By name: of a list of columns, one that is called "" would get a name.
+    return pl.DataFrame({name: columns[name] for name in sheet.columns})
 
 
 def number_names(frame: "pl.DataFrame | Sheet") -> list[str]:

@@ -54,7 +54,7 @@ def test_all_is_well_where_a_site_could_start(federation, table):
     assert done.exit_code == 0, done.output
     assert list(points) == [
         "keys", "roster", "secure sums", "network", "TLS", "clock", "server", "policy", "ledger",
-        "table",
+        "questions", "table",
     ]  # fmt: skip
     assert points["table"] == ("ok", "30 rows that can be used")
     assert "with 2 others" in points["secure sums"][1]

@@ -43,6 +43,9 @@ ALGORITHMS = {
     "FedAvg": fs.FedAvg(local_steps=2),
     "FedProx": fs.FedProx(local_steps=2, proximal=0.3),
     "FedSplice": fs.FedSplice(TAU),
+    "GraSP": fs.GraSP(TAU),
+    "SCAFFOLD": fs.ScaffoldHT(TAU, local_steps=2),
+    "asynchronous": fs.AsyncSVRGHT(TAU, clients_per_round=2, updates=3),
 }
 ONE_SCORE = {"refit": fs.FedHT(TAU, local_steps=2, refit=True)}
 BY_CLASS = {"FedSplice, shared features": fs.FedSplice(fs.TopKRows(TAU))}

@@ -26,6 +26,7 @@ from fedsparse.requests import (
     Answers,
     ColumnSquares,
     ColumnSums,
+    CorrectedSteps,
     Curvature,
     Evaluate,
     Judge,
@@ -55,6 +56,10 @@ def requests_at(x, width, loss):
     asked = [
         Evaluate(x), Evaluate(x, is_penalized=False), Judge(x),
         LocalSteps(x, 3, 0.01, with_objective=True, with_distance=True),
+        CorrectedSteps(
+            x, 3, 0.01, snapshot=x, gradient=x, with_objective=True, with_distance=True,
+            with_gradient=True,
+        ),
     ]  # fmt: skip
     if not isinstance(loss, SquaredError):
         asked += [ScoreCounts(x, 0.3)]

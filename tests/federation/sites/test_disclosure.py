@@ -31,6 +31,15 @@ EVERY_KIND = {
     "Hessian in units": lambda x: fs.Curvature(x, np.arange(2), units=np.ones(WIDTH + 1)),
     "steps": lambda x: fs.LocalSteps(x, steps=3, step_size=0.1),
     "batches": lambda x: fs.LocalSteps(x, steps=3, step_size=0.1, batch_size=6),
+    "steps led by all, from here": lambda x: fs.CorrectedSteps(
+        x, steps=1, step_size=0.1, snapshot=FLAT, gradient=FLAT
+    ),
+    "steps led by all, corrected here": lambda x: fs.CorrectedSteps(
+        FLAT, steps=1, step_size=0.1, snapshot=x, gradient=FLAT
+    ),
+    "batches, and the gradient of all rows": lambda x: fs.CorrectedSteps(
+        x, steps=1, step_size=0.1, snapshot=FLAT, gradient=FLAT, batch_size=6, with_gradient=True
+    ),
     "corrected batches": lambda x: fs.LocalSteps(
         FLAT, steps=2, step_size=0.1, batch_size=6, snapshot=x
     ),

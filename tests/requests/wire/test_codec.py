@@ -52,6 +52,12 @@ REQUESTS = {
     "steps from an old snapshot": fs.LocalSteps(
         X, steps=2, step_size=0.1, batch_size=2, snapshot=X + 1.0, round=7
     ),
+    "steps led by all clients": fs.CorrectedSteps(
+        X, steps=2, step_size=0.1, snapshot=X + 1.0, gradient=X / 3, with_gradient=True
+    ),
+    "batches led by all clients": fs.CorrectedSteps(
+        X, steps=2, step_size=0.1, batch_size=2, snapshot=X, gradient=X / 3, seed=4
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from fedsparse.cli.federation.site_command import site
 from fedsparse.cli.federation.status import status
 from fedsparse.cli.federation.stop import stop
 from fedsparse.cli.federation.train import train
+from fedsparse.cli.federation.watch_command import watch
 
 app = typer.Typer(
     name="federation",
@@ -22,7 +23,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 _COMMANDS = (
-    keys, join, roster, server, check, site, inspect, train, status, stop, replay, ledger, demo,
+    keys, join, roster, server, check, site, inspect, train, status, watch, stop, replay, ledger,
+    demo,
 )  # fmt: skip
 for command in _COMMANDS:
     app.command()(command)

@@ -58,8 +58,8 @@ def check(
     """Tell, at a site, whether everything is ready for a run; nothing is learnt or written.
 
     Takes the options of 'fedsparse federation site' and looks at network, TLS, clock, keys, roster,
-    policy, ledger and table. Ends with exit code 1 if something is wrong. End the site itself
-    before: a server talks to one of two that have the same keys.
+    policy, ledger, questions and table. Ends with exit code 1 if something is wrong. End the site
+    itself before: a server talks to one of two that have the same keys.
     """
     need_flower()
     from fedsparse.federation.sites.site_tables import check_site_outcome
@@ -83,7 +83,10 @@ def check(
             yield from checklist.check_policy(rules, policy)
         except OptionError as error:
             yield checklist.Checked("policy", "wrong", str(error))
-        yield checklist.check_ledger(ledger_folder(access, name, ledger), rules)
+        book = ledger_folder(access, name, ledger)
+        yield checklist.check_ledger(book, rules)
+        if not insecure:
+            yield checklist.check_questions(folder_of_site(keys).questions, book)
         yield from checklist.check_rows(name, read, task, rules)
 
     wrong = 0

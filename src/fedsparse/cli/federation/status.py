@@ -17,7 +17,8 @@ from fedsparse.cli.federation.flower_options import (
 from fedsparse.tables.sentences import counted
 
 if TYPE_CHECKING:
-    from fedsparse.federation.flower_internals import KnownNode, KnownRun
+    from fedsparse.federation.flower_internals import KnownRun
+    from fedsparse.federation.server.lookout import SeenSite
 
 
 def status(
@@ -29,12 +30,13 @@ def status(
     need_flower()
     from fedsparse.federation.server import runs
     from fedsparse.federation.server.enrolment import enrolled
+    from fedsparse.federation.server.lookout import seen_sites
 
     place = folder_of_server(folder, insecure)
     with runs.reached(place, runs.Address(port, insecure)) as control:
         nodes = control.nodes()
         going = [(run, runs.last_line(control, run)) for run in runs.under_way(control)]
-    for line in _sites(nodes, [] if insecure else enrolled(place).names):
+    for line in _sites(seen_sites(nodes, [] if insecure else enrolled(place).names)):
         typer.echo(line)
     for run, said in going:
         typer.echo(_run(run))
@@ -43,19 +45,16 @@ def status(
         typer.echo("No run is under way.")
 
 
-def _sites(nodes: "Sequence[KnownNode]", keys: Sequence[str]) -> Iterator[str]:
-    """A line for all sites and one for each, with those whose key the server has not heard of."""
-    here = sum(node.is_online for node in nodes)
-    yield f"{counted(len(nodes), 'site')} may connect, {here} {'is' if here == 1 else 'are'} here."
-    told = {
-        node.name or f"node {node.number}": "here" if node.is_online else "away" for node in nodes
-    }
-    told |= dict.fromkeys(
-        sorted(set(keys) - told.keys()), "not known to the server; restart it to let the site in"
-    )
-    width = max(map(len, told), default=0)
-    for name, state in told.items():
-        yield f"  {name:{width}}  {state}"
+def _sites(sites: "Sequence[SeenSite]") -> Iterator[str]:
+    """A line for all sites and one for each."""
+    from fedsparse.federation.server.lookout import UNKNOWN
+
+    known = [site for site in sites if site.state != UNKNOWN]
+    here = sum(site.state == "here" for site in known)
+    yield f"{counted(len(known), 'site')} may connect, {here} {'is' if here == 1 else 'are'} here."
+    width = max((len(site.name) for site in sites), default=0)
+    for site in sites:
+        yield f"  {site.name:{width}}  {site.state}"
 
 
 def _run(run: "KnownRun") -> str:

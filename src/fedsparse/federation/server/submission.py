@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,14 @@ from fedsparse.version import __version__
 
 FLOWER_LOG = "flower.log"
 """All that Flower said during the run, in the folder of the results."""
+
+_LATE = 60.0
+"""Seconds without a word after which a run is late; Flower gives its program about as long."""
+
+_IS_LATE = (
+    "Note: the server has not begun the run yet. If its machine is overloaded, Flower starts the "
+    "program anew again and again; see what the server says and what else runs there."
+)
 
 
 def submit(
@@ -146,14 +155,27 @@ def _named_as_start() -> Iterator[None]:
 
 def _follow(control: Control, run: int, results: Path, tell: Callable[[str], None]) -> None:
     """Tell our lines and keep all of them, until the run or its server ends."""
-    with open(results / FLOWER_LOG, "w", encoding="utf-8") as file:
+    with open(results / FLOWER_LOG, "w", encoding="utf-8") as file, _noted_if_late(tell) as begun:
         try:
             for line in control.log(run):
+                begun()
                 print(plain(line), file=file, flush=True)
                 if (ours := own_part(line)) is not None:
                     tell(ours)
         except httpx.HTTPError as error:
             print(f"the server is gone: {reason_of(error)}", file=file)
+
+
+@contextmanager
+def _noted_if_late(tell: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """Say so if a run is silent for long; what is given is to be called once it is not."""
+    late = threading.Timer(_LATE, tell, [_IS_LATE])
+    late.daemon = True
+    late.start()
+    try:
+        yield late.cancel
+    finally:
+        late.cancel()
 
 
 @contextmanager

@@ -82,7 +82,6 @@ class Transcript:
         self._writing: BinaryIO | None = None
         self._last = last
         self._count = 0
-        self._is_at_end = False
 
     @classmethod
     def begin(cls, path: Path, about: Mapping[str, Any]) -> "Transcript":
@@ -136,14 +135,13 @@ class Transcript:
             self._writing.close()
 
     def next(self) -> Exchange | None:
-        """The next exchange; None at the end, where writing goes on."""
-        if self._is_at_end:
+        """The next exchange; None at the end, where writing goes on and others may be writing."""
+        if self._writing is not None:
             return None
         begin = self._file.tell()
         record = _read(self._file, self._last, self.path, self._count + 1)
         if record is None:
             self._file.seek(begin)
-            self._is_at_end = True
             return None
         content, self._last = record
         self._count += 1
@@ -152,8 +150,8 @@ class Transcript:
     def append(self, exchange: Exchange) -> None:
         """Write an exchange, safe from the end of this process and of the machine."""
         if self._writing is None:
-            while not self._is_at_end:
-                self.next()
+            while self.next() is not None:
+                pass
             self._writing = open(self.path, "r+b")  # noqa: SIM115 - closed with the transcript
             self._writing.seek(self._file.tell())
             # What was being written when the run was killed does not count. It stays until there is

@@ -16,13 +16,14 @@ import httpx
 from cryptography import x509
 
 from fedsparse.engines.engine import FEWEST_IN_A_SUM
-from fedsparse.errors import DataError, OptionError
+from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.federation.flower_internals import CLOCK_AHEAD, CLOCK_BEHIND, LINE_ERRORS, reason_of
 from fedsparse.federation.site_keys import Member
 from fedsparse.federation.sites.chained_file import read_chain
 from fedsparse.federation.sites.ledger import LEDGER, spending_of
 from fedsparse.federation.sites.line import Access, keys_of, open_line
 from fedsparse.federation.sites.policy import Policy
+from fedsparse.federation.sites.questions import AnsweredQuestions
 from fedsparse.federation.sites.site_tables import SiteTable, Wishes
 from fedsparse.tables.cells import Task
 from fedsparse.tables.sentences import counted
@@ -238,3 +239,32 @@ def check_ledger(folder: Path, policy: Policy) -> Checked:
         f"{counted(len(chain.records), 'record')}, none changed; {given:,} of "
         f"{policy.most_answers_per_month:,} answers of 30 days are given",
     )
+
+
+def check_questions(path: Path, ledger: Path) -> Checked:
+    """Whether it is still known with whom questions were answered.
+
+    Parameters
+    ----------
+    path
+        Where that is kept.
+    ledger
+        The ledger's folder, which tells whether any sum was ever opened.
+    """
+    try:
+        known = AnsweredQuestions(path).count
+    except (FederationError, OSError) as error:
+        return Checked("questions", "wrong", str(error))
+    if path.exists():
+        told = f"{counted(known, 'question')} remembered, with the sites that answered together"
+        return Checked("questions", "fine", told)
+    file = ledger / LEDGER
+    records = read_chain(file.read_bytes()).records if file.exists() else ()
+    if any(record.event == "unmasked" for record in records):
+        return Checked(
+            "questions",
+            "note",
+            f"the ledger says that sums were opened, and there is no {path}: restore its last "
+            "copy, unless all administrators agreed to move it away",
+        )
+    return Checked("questions", "fine", f"none answered under masks yet; will begin in {path}")

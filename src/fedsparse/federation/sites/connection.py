@@ -24,8 +24,8 @@ _LONGEST_PAUSE = 10.0
 _SHARE_IF_EXPECTING = 0.2
 """Of the time between two looks, while a second message of an exchange is due."""
 _UNKNOWN_OR_THERE = (
-    "its key is not registered, another process uses it, or the server takes the site for still "
-    "connected, up to a minute after a crash"
+    "the server is still starting, the site's key is not registered, another process uses it, or "
+    "the server takes the site for still connected, up to a minute after a crash"
 )
 
 

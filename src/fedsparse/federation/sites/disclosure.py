@@ -37,6 +37,7 @@ from fedsparse.compute import Clients
 from fedsparse.compute.clients import by_class
 from fedsparse.engines.lens import Lens
 from fedsparse.requests import (
+    CorrectedSteps,
     Curvature,
     Evaluate,
     Gradient,
@@ -165,6 +166,9 @@ def weights_told(request: Request, clients: Clients, client: int) -> Iterator[Fl
 
 
 def _told_by_steps(request: LocalSteps, clients: Clients, client: int) -> Iterator[FloatArray]:
+    if isinstance(request, CorrectedSteps):  # gradients of all rows, in the steps or beside them
+        for place in (request.x, request.snapshot):
+            yield _weights_at(clients, client, place)
     if not has_batches(request, clients.data.samples):
         # At every x on the way: who asks for one step less knows where the last one begins.
         for x, rows in request.walk(clients, client):

@@ -38,6 +38,7 @@ _WAYS_OUT = {
     "ClassCurvature": "train with --method FedIterHT",
     "ColumnSquares": "train with --no-standardize",
     "ColumnSums": "train without the site, or have it change its policy",
+    "CorrectedSteps": "train with --method FedSplice",
     "Curvature": "train with --method FedIterHT",
     "Gradient": "train with --dense no",
     "Judge": "train with --held-out none",
@@ -66,8 +67,8 @@ _MOST_PARTINGS = 2
 """Cuts into parts, one of what the other leaves: choosing τ within training rows takes two."""
 
 _SELDOM_ASKED = (
-    "Gradient", "ShiftedLasso", "JudgeCounts", "JudgeCountsAlone", "JudgeSurvival",
-    "JudgeSurvivalAlone", "SurvivalCounts", "SurvivalMoments",
+    "CorrectedSteps", "Gradient", "ShiftedLasso", "JudgeCounts", "JudgeCountsAlone",
+    "JudgeSurvival", "JudgeSurvivalAlone", "SurvivalCounts", "SurvivalMoments",
 )  # fmt: skip
 """By no method that `train` offers by name, or of counts and survival alone."""
 

@@ -196,6 +196,11 @@ too: the difference would be theirs; start them as well
                 own = self._begun if kind == _BEGUN else self._sets
                 own.setdefault(key, set()).add((names, how))
 
+    @property
+    def count(self) -> int:
+        """How many questions are remembered."""
+        return len(self._sets.keys() | self._begun.keys())
+
     def check(
         self, questions: Iterable[Question], names: Iterable[str], *, is_new: bool = True
     ) -> None:

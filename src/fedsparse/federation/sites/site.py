@@ -333,7 +333,7 @@ class Site:
         objection = few or self._policy.objection_to_spending(1, *self._spent())
         if objection is not None:
             raise FederationError("; ".join([objection, *problems]))
-        unusable = dict.fromkeys(fault.column for fault in faults if fault.column is not None)
+        unusable = dict.fromkeys(name for fault in faults for name in fault.columns)
         told = self._table.describe(self.name, wishes, list(unusable))
         description = self._without_withheld(_with_counts(told), is_open=wishes.open_sums)
         is_asked = wishes.task == "classification"

@@ -39,6 +39,7 @@ _TOLD_BY = {
     "JudgeAlone": "how well a model of this site alone predicts, as counts and sums over rows",
     "NoBetterThanNull": "whether a model predicts no better than one guess for all rows, 0 or 1",
     "LocalSteps": "a model after some steps on this site's rows",
+    "CorrectedSteps": "a model after some steps on this site's rows, led by those of all sites",
     "ScoreCounts": "how many rows of each class have which predicted probability, in bins",
     "ShiftedLasso": "a model that this site solved for",
     "Slopes": "which way the loss falls and how it bends, summed over rows",

@@ -41,6 +41,8 @@ class Loss:
     outcome: ClassVar[Outcome]
     measure: ClassVar[str]
     """What its value on held-out rows is called."""
+    is_mean_over: ClassVar[str] = "row"
+    """What that value is an average over."""
 
     link: ClassVar[Link] = "identity"
     """How a score stands for what is expected of a target."""

@@ -40,6 +40,7 @@ class Poisson(Loss):
     name: ClassVar[str] = "poisson"
     outcome: ClassVar[Outcome] = "counts"
     measure: ClassVar[str] = "half the deviance"
+    is_mean_over: ClassVar[str] = "unit of exposure"
     link: ClassVar[Link] = "log"
     ratio: ClassVar[str | None] = "rate ratio"
     has_exact_fit: ClassVar[bool] = True

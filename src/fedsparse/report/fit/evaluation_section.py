@@ -50,7 +50,8 @@ def evaluation_sections(evaluation: Evaluation | None) -> list[Section]:
     parts: list[Part] = [Paragraph(_explanation(evaluation))]
     if len(shown) > 1:
         drawn = [name for name in names if not metric_of(name).is_context]
-        parts += [_key(shown), Charts([score_chart(shown, name) for name in drawn])]
+        parts += [_key(shown)] if len(_methods(shown)) > 1 else []
+        parts.append(Charts([score_chart(shown, name) for name in drawn]))
     parts += [Table(_table(shown, names)), Paragraph(_hint(evaluation, names), is_hint=True)]
     if evaluation.dense is not None:
         parts.append(Paragraph(_what_sparsity_costs(evaluation.dense)))
@@ -131,9 +132,9 @@ def _line(
 
 def _what_sparsity_costs(dense: Score) -> str:
     known = [
-        f"{metric_of(name).label} {metric_of(name).with_interval(value, dense.intervals.get(name))}"
+        f"{name} {metric_of(name).with_interval(value, dense.intervals.get(name))}"
         for name, value in dense.metrics.items()
-        if value is not None
+        if value is not None and not metric_of(name).is_context
     ]
     return (
         "What sparsity costs: a model of all features (ridge), learnt by all sites together and "

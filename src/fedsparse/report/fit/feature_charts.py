@@ -88,7 +88,7 @@ def colour_map(effects: Sequence[Effect], classes: Sequence[str], unit: str) -> 
     ]
     base = alt.Chart(alt.InlineData(rows)).encode(
         y=alt.Y("feature:N", sort=None, title=None, axis=names_axis()),
-        x=alt.X("class:N", sort=None, title=None, axis=_classes_axis(has_numbers)),
+        x=alt.X("class:N", sort=None, title=None, axis=_classes_axis(len(classes), has_numbers)),
         tooltip=[
             alt.Tooltip("class:N", title="Class"),
             *_tooltip(unit, effects[0].frequency is not None),
@@ -154,12 +154,13 @@ def _column(base: alt.Chart) -> list[alt.Chart]:
     return [numbers.encode(x=end, text="stability:N"), heading.encode(x=end, y=alt.value(-12))]
 
 
-def _classes_axis(is_wide: bool) -> alt.Axis:
+def _classes_axis(classes: int, is_wide: bool) -> alt.Axis:
+    """Names of classes above their columns, cut where these are too narrow for them."""
     return alt.Axis(
         orient="top",
         labelExpr=SHORTENED,
         labelAngle=0 if is_wide else -90,
-        labelLimit=120,
+        labelLimit=alt.ExprRef(f"width / {classes} - 6") if is_wide else 120,
         ticks=False,
         domain=False,
     )

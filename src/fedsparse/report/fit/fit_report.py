@@ -22,6 +22,9 @@ from fedsparse.report.fit.tripod_section import tripod_sections
 from fedsparse.report.page import Page, Section
 from fedsparse.report.parts import Notes, Paragraph
 
+REPORT = "report.html"
+"""Its name in the folder of the results."""
+
 
 def fit_page(summary: FitSummary) -> Page:
     """Lay out all that a summary says: the outcome first, then what it rests on.
@@ -72,7 +75,7 @@ def save_fit(summary: FitSummary, folder: PathLike) -> None:
     ready_folder(folder)
     summary.model.save(folder / "model.json")
     summary.save(folder / "fit.json")
-    write_atomically(folder / "report.html", page)
+    write_atomically(folder / REPORT, page)
 
 
 def _no_features(summary: FitSummary) -> list[Section]:

@@ -193,14 +193,24 @@ def interval_text(own: Interval | None) -> str:
     --------
     >>> interval_text(Interval.of(2.0, 1.0, float("inf"))), interval_text(None)
     ('2.00 (1.00 to ∞)', '–')
+    >>> interval_text(Interval.of(0.997, 0.9943, 0.9997))
+    '0.997 (0.994 to 0.9997)'
     """
     if own is None:
         return "–"
     if own.low is None and own.high is None:
         return f"{number(own.value)} (no bounds)"
-    low = "−∞" if own.low is None else number(own.low)
-    high = "∞" if own.high is None else number(own.high)
+    low = "−∞" if own.low is None else _end_text(own.low)
+    high = "∞" if own.high is None else _end_text(own.high)
     return f"{number(own.value)} ({low} to {high})"
+
+
+def _end_text(end: float) -> str:
+    """Of an interval: a ratio that is not 1 does not read as 1, which would say no effect."""
+    if number(end) != "1.00" or end == 1.0:
+        return number(end)
+    texts = (f"{end:.{digits}f}" for digits in range(3, 10))
+    return next((text for text in texts if float(text) != 1.0), "1.00")
 
 
 def _title(sure: HowSure) -> str:

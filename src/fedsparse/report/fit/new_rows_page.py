@@ -62,7 +62,7 @@ def _introduction(model: Model, evaluation: Evaluation) -> str:
     known = [
         f"{metric_of(name).label}{SPACE}={SPACE}{metric_of(name).text(value)}"
         for name, value in metrics.items()
-        if value is not None
+        if value is not None and not metric_of(name).is_context
     ]
     guess = overall is not None and overall.is_guessing
     verdict = " It is no better than guessing there." if guess else ""

@@ -60,7 +60,8 @@ def score_chart(scores: Sequence[Score], name: str) -> alt.LayerChart:
     )
     intervals = chart.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5)
     intervals = intervals.encode(x="low:Q", x2="high:Q", stroke=stroke)
-    return alt.LayerChart(layer=[dots, intervals]).properties(
+    has_intervals = any(row["low"] is not None for row in rows)
+    return alt.LayerChart(layer=[dots, intervals] if has_intervals else [dots]).properties(
         width="container",
         height=ROW * len({row["site"] for row in rows}),
         description=f"Dot chart of {metric.label} by site and way of learning, with 95 % "
@@ -101,7 +102,8 @@ def _values(metric: Metric, scores: Sequence[Score], name: str) -> alt.X:
     if metric.floor is not None and min(values) < metric.floor:
         title = f"{title} (what is below {number(metric.floor)} is drawn there)"
     scale = scale_for(pl.Series(values, dtype=pl.Float64)) if metric.is_error else "linear"
-    axis = alt.Axis(format=".0%" if metric.is_share else "~g", tickCount=5)
+    # A label that would stand out at the end is left out rather than cut by the chart's edge.
+    axis = alt.Axis(format=".0%" if metric.is_share else "~g", tickCount=5, labelBound=True)
     return alt.X("value:Q", title=title, axis=axis).scale(close_scale(scale, 10))
 
 

@@ -56,7 +56,11 @@ def _path(selection: Selection) -> list[Part]:
         if several
         else "Blue raises the prediction, orange lowers it, and the stronger the colour the more."
     )
-    folds = " on average over the folds" if selection.method == "cv" else ""
+    folds = (
+        " on average over the folds, if at least half of them choose it"
+        if selection.method == "cv"
+        else ""
+    )
     frame = " The frame marks the number that was chosen." if selection.chosen else ""
     return [
         Subheading("Which features come first"),

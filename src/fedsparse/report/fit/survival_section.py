@@ -48,13 +48,14 @@ def survival_sections(summary: FitSummary) -> list[Section]:
         Table(_table(model.predicted, groups)),
         Paragraph(
             "Kaplan and Meier's curve, from counts over bins of time that the sites added up. "
-            "What fewer rows have than a site may tell is counted with the next bin, so steps may "
-            "come a little late; rows of groups that are too small are left out, and a curve ends "
-            f"where fewer than {ENOUGH_AT_RISK} of its rows are left. Coefficients "
-            "compare rows of the same site alone; these curves and the baseline hazard, by which "
-            "survival at a time is predicted, are pooled over all sites, as if the hazard of an "
-            "average row were the same at each. Where sites differ in it, a site's own survival "
-            "lies beside what is predicted.",
+            "What fewer rows have than a site may tell is counted with another bin. So a curve has "
+            "points where events were counted and straight lines between them, steps may come a "
+            "little late, and rows of groups that are too small are left out. It ends with the "
+            f"last of its events, or where fewer than {ENOUGH_AT_RISK} of its rows are left. "
+            "Coefficients compare rows of the same site alone; these curves and the baseline "
+            "hazard, by which survival at a time is predicted, are pooled over all sites, as if "
+            "the hazard of an average row were the same at each. Where sites differ in it, a "
+            "site's own survival lies beside what is predicted.",
             is_hint=True,
         ),
     ]
@@ -96,9 +97,8 @@ def _chart(time: str, groups: dict[str, RiskGroup]) -> alt.LayerChart:
 
 
 def _table(event: str, groups: dict[str, RiskGroup]) -> pl.DataFrame:
-    """Rows, events, and the share without one at a few times that all groups know of."""
-    common = set.intersection(*({*group.times} for group in groups.values() if group.times))
-    times = sorted(common)
+    """Rows, events, and the share without one at a few times, where a curve has a point."""
+    times = sorted(set().union(*(group.times for group in groups.values())))
     chosen = times[:: max(len(times) // 3, 1)][:4]
     lines = []
     for name, group in groups.items():

@@ -19,6 +19,7 @@ from fedsparse.requests import (
     ClassCurvature,
     ColumnSquares,
     ColumnSums,
+    CorrectedSteps,
     Curvature,
     Evaluate,
     Gradient,
@@ -64,6 +65,7 @@ REQUESTS: dict[str, type[Request]] = {
         SharedCurvature,
         ShiftedLasso,
         LocalSteps,
+        CorrectedSteps,
     )
 }
 
