@@ -1,21 +1,26 @@
-"""What needs Flower is left out where it is not installed."""
+"""What needs Flower or torch is left out where these are not installed."""
 
 from importlib.util import find_spec
 
 import pytest
 
-HAS_FLOWER = find_spec("flwr") is not None
+NEEDED_BY = {
+    "flwr": ["src/fedsparse/federation/*", "tests/federation/*", "tests/cli/federation/*"],
+    "torch": [
+        "src/fedsparse/compute/on_device/*",
+        "src/fedsparse/engines/batches.py",
+        "src/fedsparse/engines/torch_engine.py",
+        "tests/compute/on_device/*",
+    ],
+}
+MISSING = [name for name in NEEDED_BY if find_spec(name) is None]
 
-collect_ignore_glob = (
-    []
-    if HAS_FLOWER
-    else ["src/fedsparse/federation/*", "tests/federation/*", "tests/cli/federation/*"]
-)
+collect_ignore_glob = [path for name in MISSING for path in NEEDED_BY[name]]
 
 
 def pytest_report_header() -> str:
     """Say so at the top."""
-    return "" if HAS_FLOWER else "Flower is not installed: its tests are skipped"
+    return "\n".join(f"{name} is not installed: its tests are skipped" for name in MISSING)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -31,7 +31,10 @@ OTHERS = {
     "metric_coverage": "metric_coverage",
     "permuted": "permuted",
     "overshoot": "overshoot",
+    "torch_lockstep": "torch_lockstep",
     "drift": "drift",
+    "readings": "readings",
+    "ray_growth": "ray_growth",
 }
 """By name, the module whose ``main`` takes what else the command line says."""
 

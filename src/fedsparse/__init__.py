@@ -23,7 +23,16 @@ from fedsparse.algorithms import (
     ScaffoldHT,
     State,
 )
-from fedsparse.engines import Engine, Lens, LocalEngine, converse, open_engine, together
+from fedsparse.engines import (
+    Engine,
+    Lens,
+    LocalEngine,
+    RayEngine,
+    TorchEngine,
+    converse,
+    open_engine,
+    together,
+)
 from fedsparse.engines.path import sparsity_path
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run, run_together
@@ -126,6 +135,7 @@ __all__ = [
     "LowRank",
     "OptionError",
     "Poisson",
+    "RayEngine",
     "Result",
     "Rows",
     "ScaffoldHT",
@@ -142,6 +152,7 @@ __all__ = [
     "TopKGroups",
     "TopKPerClass",
     "TopKRows",
+    "TorchEngine",
     "__version__",
     "converse",
     "datasets",

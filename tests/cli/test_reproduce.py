@@ -55,7 +55,7 @@ class TestReproduce:
         assert (out / "index.html").read_text("utf-8").startswith("<!doctype html>")
 
     def test_without_a_terminal_a_line_tells_what_is_done(self, shown):
-        assert shown.stderr.splitlines() == ["tiny: 35 pieces of work", "drawing figures and page"]
+        assert shown.stderr.splitlines() == ["tiny: 31 pieces of work", "drawing figures and page"]
 
     def test_quick_runs_the_small_version(self, experiment, tmp_path):
         done = fedsparse("reproduce", experiment, "--quick", "--out", tmp_path)
@@ -113,6 +113,11 @@ class TestErrors:
         assert done.returncode == 2
         assert_one_line(done.stderr, f"put it into the folder {tmp_path / 'rcv1'}")
         assert "rcv1_train.binary.bz2" in done.stderr
+
+    def test_an_engine_that_is_not_known_is_named(self, experiment, tmp_path):
+        done = fedsparse("reproduce", experiment, "--engine", "abacus", "--out", tmp_path)
+        assert done.returncode == 2
+        assert_one_line(done.stderr.splitlines()[-1] + "\n", "engine must be")
 
     def test_an_impossible_network_is_refused(self, experiment, tmp_path):
         done = fedsparse("reproduce", experiment, "--bandwidth", 0, "--out", tmp_path)

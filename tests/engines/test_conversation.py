@@ -70,6 +70,14 @@ def test_runs_in_lockstep_are_those_of_one_by_one(engine):
         assert told(result) == told(fs.run(algorithm, engine, rounds=6, seed=4))
 
 
+def test_rounds_of_all_that_are_in_lockstep_are_told_as_they_are_made(engine):
+    records = []
+    results = fs.run_together(ALGORITHMS, engine, rounds=3, on_round=records.append)
+    made = [record.round for result in results for record in result.records]
+    assert [record.round for record in records] != made  # not one run after the other
+    assert sorted(record.round for record in records) == sorted(made)
+
+
 def test_a_run_does_not_depend_on_what_else_is_in_lockstep(engine):
     alone = fs.run_together(ALGORITHMS[:1], engine, rounds=6)
     first = fs.run_together(ALGORITHMS, engine, rounds=6)

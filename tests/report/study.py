@@ -22,7 +22,10 @@ def made_up_tables(names=("simulation-1", "e2006", "mnist"), **changes):
 
 
 def made_up_results(experiment):
-    """A grid of two K and two γ, the larger of which diverges, and final runs of three seeds."""
+    """A grid of two K and two γ, and final runs of three seeds.
+
+    The larger γ diverges, with FedIter-HT ends above f(0), and with Fed-HT and K = 10 both diverge.
+    """
     grid = [
         made_up_run(experiment, algorithm, "grid", steps=steps, step_size=size)
         for algorithm in ("Fed-HT", "FedIter-HT")
@@ -32,18 +35,27 @@ def made_up_results(experiment):
     final = [
         made_up_run(experiment, algorithm, "final", server=server, steps=steps, seed=seed)
         for algorithm, steps in (("Distributed-IHT", 1), ("Fed-HT", 3), ("FedIter-HT", 10))
-        for server in ("plain", "extrapolated")
+        for server in ("plain", "adaptive")
         for seed in range(3)
     ]
-    return pl.concat(grid + final)
+    spliced = [
+        made_up_run(experiment, "FedSplice", "final", steps=None, step_size=None, seed=seed)
+        for seed in range(3)
+    ]
+    return pl.concat(grid + final + spliced)
 
 
 def made_up_run(experiment, algorithm, stage, *, server="plain", steps, step_size=None, seed=0):
-    has_diverged = step_size == 0.1
-    rounds = np.arange(3 if has_diverged else ROUNDS + 1)
-    rate = 0.1 * (1 + steps / 5) * (1.5 if server == "extrapolated" else 1.0)
-    falling = 100 * np.exp(-rate * rounds) * (1 + 0.1 * seed) + 1
-    step_size = 0.01 if step_size is None and server == "plain" else step_size
+    is_large = step_size == 0.1 or (step_size == 0.01 and algorithm == "Fed-HT" and steps == 10)
+    ends_high = is_large and algorithm == "FedIter-HT"
+    has_diverged = is_large and not ends_high
+    is_spliced = algorithm == "FedSplice"
+    rounds = np.arange(3 if has_diverged else 5 + seed if is_spliced else ROUNDS + 1)
+    rate = 3.0 if is_spliced else 0.1 * (1 + steps / 5) * (1.5 if server == "adaptive" else 1.0)
+    falling = 100 * np.exp(-rate * rounds) * (1 + 0.1 * seed) + (0.5 if is_spliced else 1)
+    rising = 101.0 * (10.0 if has_diverged else 1.1) ** rounds
+    if stage == "final" and server == "plain" and not is_spliced:
+        step_size = 0.01
     return pl.DataFrame(
         {
             "experiment": experiment,
@@ -51,12 +63,12 @@ def made_up_run(experiment, algorithm, stage, *, server="plain", steps, step_siz
             "stage": stage,
             "algorithm": algorithm,
             "server": server,
-            "local_steps": steps,
+            "local_steps": pl.Series([steps] * rounds.size, dtype=pl.Int64),
             "step_size": pl.Series([step_size] * rounds.size, dtype=pl.Float64),
             "diverged": has_diverged,
             "round": rounds,
-            "iterations": steps * rounds,
-            "objective": 101.0 * 10.0**rounds if has_diverged else falling,
+            "iterations": (steps or 0) * rounds,
+            "objective": rising if is_large else falling,
             "nonzeros": np.minimum(20, 100 * rounds),
             "bytes_down": 20_000 * rounds,
             "bytes_up": 80_000 * rounds,
@@ -113,15 +125,16 @@ def made_up_claims():
 def made_up_scaling():
     return pl.DataFrame(
         [
-            (model, sweep, 5, samples, width, repetition, (1 + repetition) * width / samples)
+            (model, sweep, factor, (1 + repetition) * factor**exponent)
             for model in ("linear", "logistic")
-            for sweep, samples, width in (
-                *(("rows", samples, 200) for samples in (100, 200, 400)),
-                *(("width", 200, width) for width in (50, 200, 800)),
+            for sweep, exponent, factors in (
+                ("rows", -1.0, (500.0, 1000.0, 2000.0)),
+                ("width", 1.0, (3.9, 5.3, 6.7)),
             )
+            for factor in factors
             for repetition in range(2)
         ],
-        schema=["model", "sweep", "clients", "samples", "width", "repetition", "error"],
+        schema=["model", "sweep", "factor", "error"],
         orient="row",
     )
 

@@ -84,16 +84,17 @@ class TestTables:
 
     def test_chosen_settings_are_told(self):
         table = outcomes_table(made_up_tables(), "mnist")
-        assert table.select("Method", "K", "γ").rows()[-2:] == [
+        assert table.select("Method", "K", "γ").rows()[-3:] == [
             ("FedIter-HT", "10", "0.01"),
-            ("FedIter-HT, extrapolated", "10", "auto"),
+            ("FedIter-HT, adaptive", "10", "auto"),
+            ("FedSplice", "–", "–"),
         ]
 
     def test_divergence_is_counted(self):
         is_unlucky = (pl.col("algorithm") == "Fed-HT") & (pl.col("seed") == 1)
         results = made_up_results("mnist").with_columns(diverged=is_unlucky)
         table = outcomes_table(made_up_tables(results=results), "mnist")
-        assert table["Diverged"].to_list() == ["0 of 3"] * 2 + ["1 of 3"] * 2 + ["0 of 3"] * 2
+        assert table["Diverged"].to_list() == ["0 of 3"] * 2 + ["1 of 3"] * 2 + ["0 of 3"] * 3
         assert "diverged" not in table["Final objective"].to_list()
 
     def test_times_are_those_of_reaching_the_reference(self, html):

@@ -17,7 +17,7 @@ from fedsparse.version import __version__
 if TYPE_CHECKING:
     from fedsparse.report.network import Network
     from fedsparse.research.experiments.experiment_tables import Tables
-    from fedsparse.research.experiments.runner import Doing
+    from fedsparse.research.experiments.runner import Doing, Means
 
 FOLDER = "fedsparse-reproduction"
 
@@ -31,6 +31,19 @@ def reproduce(
     ] = None,
     delay: Annotated[float, typer.Option(help="Network delay of a round, ms.")] = 150.0,
     bandwidth: Annotated[float, typer.Option(help="A client's bandwidth, Mbit/s.")] = 10.0,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="What runs are worked out by: local by default, torch with a device."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where torch works, such as cuda or cpu.")
+    ] = None,
+    maps: Annotated[
+        bool,
+        typer.Option(
+            "--maps/--no-maps", help="Draw Figures 1 and 2; their t-SNE takes a minute or more."
+        ),
+    ] = True,
 ) -> None:
     """Reproduce the paper's experiments: tables, figures, a page and a verdict on each claim.
 
@@ -39,19 +52,21 @@ def reproduce(
     """
     from fedsparse.report.network import Network
     from fedsparse.research.experiments.reproduction import ALL, names_of, reproduce, save_tables
+    from fedsparse.research.experiments.runner import Means
     from fedsparse.research.experiments.store import Store
 
     folder = out or Path(FOLDER + ("-quick" if quick else ""))
     network = Network(delay=delay, bandwidth=bandwidth)
     names = names_of(name)
+    means = Means(engine or ("torch" if device else "local"), device, maps)
     ready_folder(folder)
     with Bar() as bar:
         told = _Told(bar)
         store = Store(folder / "runs")
-        tables = reproduce(names, store, told, quick=quick, scaling=name == ALL)
+        tables = reproduce(names, store, told, quick=quick, studies=name == ALL, means=means)
         save_tables(tables, folder / "tables")
         told.say("drawing figures and page")
-        page = _draw(tables, network, _settings(name, quick, network), folder)
+        page = _draw(tables, network, _settings(name, quick, network, means), folder)
     _print_claims(tables)
     typer.echo(f"Tables:  {folder / 'tables'}\nFigures: {folder / 'figures'}\nPage:    {page}")
 
@@ -87,10 +102,14 @@ def _draw(tables: "Tables", network: "Network", settings: dict[str, str], folder
     return page
 
 
-def _settings(name: str, quick: bool, network: "Network") -> dict[str, str]:
-    command = f"fedsparse reproduce {name}{' --quick' if quick else ''}"
+def _settings(name: str, quick: bool, network: "Network", means: "Means") -> dict[str, str]:
+    options = [
+        *(["--quick"] if quick else []),
+        *([f"--engine {means.engine}"] if means.engine != "local" else []),
+        *([f"--device {means.device}"] if means.device else []),
+    ]
     return {
-        "Command": command,
+        "Command": " ".join(["fedsparse reproduce", name, *options]),
         "Version": "quick: fewer settings, rounds and rows" if quick else "full",
         "Network": f"{network.delay:g} ms delay, {network.bandwidth:g} Mbit/s",
         "fedsparse": __version__,

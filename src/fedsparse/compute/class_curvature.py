@@ -47,13 +47,17 @@ class ClassRows:
         """Σ weight · row[left] row[right]ᵀ."""
         return np.asarray((self.rows[:, left] * weights[:, None]).T @ self.rows[:, right])
 
+    def sums(self, features: Int64Array, weights: FloatArray) -> FloatArray:
+        """Σ weight · row on some of the features."""
+        return np.asarray(weights @ self.rows[:, features])
+
     def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
         """Σ weight · row rowᵀ on some of the features."""
         return ClientMatrix(
             np.arange(features.size),
             self.product(features, features, weights),
             float(weights.sum()),
-            weights @ self.rows[:, features],
+            self.sums(features, weights),
         )
 
 
@@ -135,7 +139,7 @@ def _worked_out(
         for place in order:
             losses[place], own = _rows_at(clients, int(which[place]), x[features], features)
             gradients[place] = np.concatenate(
-                [own.rows[:, part].T @ own.slopes[:, label] for label, part in enumerate(columns)]
+                [own.sums(part, own.slopes[:, label]) for label, part in enumerate(columns)]
             )
             matrices[place] = work(own, columns)
 
@@ -155,6 +159,8 @@ def _rows_at(
     clients: Clients, client: int, x: FloatArray, features: Int64Array
 ) -> tuple[float, ClassRows]:
     """Mean loss, and a client's rows."""
+    if clients.products is not None:
+        return clients.products.class_rows(x, features, client)
     rows = clients.rows_on(features, client)
     scores, targets = rows @ x, clients.targets_of(client)
     losses, slopes, _ = row_derivatives(clients.loss.code, scores, targets)

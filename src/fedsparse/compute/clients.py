@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,9 +14,33 @@ from fedsparse.compute.workers import Workers
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, coefficient_shape
 from fedsparse.problem.sparsity import ColumnThreshold
+from fedsparse.threads import one_thread
+
+if TYPE_CHECKING:
+    from fedsparse.compute.class_curvature import ClassRows
 
 _KEPT_SHARE = 0.5
 """Diagonals are kept up to this share of the memory that the rows take."""
+
+
+class Products(Protocol):
+    """Works out matrices of clients elsewhere than in this process's loops."""
+
+    def mean_hessians(
+        self, x: FloatArray, columns: Int64Array, which: Int64Array, *, is_covered: bool
+    ) -> "list[ClientHessian]":
+        """`Clients.mean_hessian` of some clients."""
+        ...
+
+    def class_rows(
+        self, x: FloatArray, features: Int64Array, client: int
+    ) -> tuple[float, "ClassRows"]:
+        """Mean loss, and a client's rows on some features, of which x is given."""
+        ...
+
+
+ClientHessian = tuple[Int64Array | None, BlockSums]
+"""Which of some columns a client has (None: all), and its derivatives by these."""
 
 
 class Clients(ABC):
@@ -34,6 +59,7 @@ class Clients(ABC):
         self.shape = coefficient_shape(data.width, encoded.classes, loss)
         self.workers = workers
         self._eigenvalues = np.full(len(data), np.nan)  # not worked out yet
+        self.products: Products | None = None  # None: the loops here
         self._diagonals: tuple[Int64Array, Stack] | None = None  # of whom, and what they are
 
     @abstractmethod
@@ -93,13 +119,30 @@ class Clients(ABC):
     @abstractmethod
     def mean_hessian(
         self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
-    ) -> tuple[Int64Array | None, BlockSums]:
+    ) -> ClientHessian:
         """Which of some columns a client has (None: all), and its derivatives by these at ``x``.
 
         Of the Hessian only the upper triangle counts; the ℓ2 term is left out of all. For losses
         with one score a row. ``is_covered`` says that ``x`` is zero on all other columns, so that
         rows on these are all that it takes.
         """
+
+    def mean_hessians(
+        self, x: FloatArray, columns: Int64Array, which: Int64Array, *, is_covered: bool
+    ) -> list[ClientHessian]:
+        """The same of some clients."""
+        if self.products is not None:
+            return self.products.mean_hessians(x, columns, which, is_covered=is_covered)
+        found: list[ClientHessian | None] = [None] * which.size
+
+        def work(order: Int64Array) -> None:
+            for place in order:
+                client = int(which[place])
+                found[place] = self.mean_hessian(x, columns, client, is_covered=is_covered)
+
+        with one_thread():
+            self.workers.run(work, self.data.counts[which])
+        return [own for own in found if own is not None]
 
     @abstractmethod
     def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
@@ -115,10 +158,18 @@ class Clients(ABC):
 
     def largest_eigenvalues(self, which: Int64Array) -> FloatArray:
         """Largest eigenvalue of ZᵀWZ/B of each client, W its row weights; kept once worked out."""
-        missing = which[np.isnan(self._eigenvalues[which])]
+        missing = self.without_eigenvalues(which)
         if missing.size:
-            self._eigenvalues[missing] = self.power_iteration(missing)
+            self.keep_eigenvalues(missing, self.power_iteration(missing))
         return self._eigenvalues[which]
+
+    def without_eigenvalues(self, which: Int64Array) -> Int64Array:
+        """Those of some clients whose eigenvalue is not worked out yet."""
+        return np.asarray(which[np.isnan(self._eigenvalues[which])])
+
+    def keep_eigenvalues(self, which: Int64Array, values: FloatArray) -> None:
+        """Keep what was worked out elsewhere."""
+        self._eigenvalues[which] = values
 
     def slopes(self, x: FloatArray, which: Int64Array) -> tuple[FloatArray, Stack, Stack]:
         """f_i(x) of each client, and `mean_slopes`' gradient and diagonal, from one pass."""

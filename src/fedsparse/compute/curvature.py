@@ -12,7 +12,6 @@ from fedsparse.compute.asked_entries import ClientMatrix
 from fedsparse.compute.clients import Clients
 from fedsparse.compute.matrices import AskedMatrices
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
-from fedsparse.threads import one_thread
 
 Vector = tuple[Int64Array | None, FloatArray]
 """Indices and values of one client's answer; no indices if it has all entries."""
@@ -42,27 +41,18 @@ def hessians(
     asked
         Which entries of the Hessian are told.
     """
-    losses = np.empty(which.size)
-    gradients: list[Vector] = [(None, np.empty(0))] * which.size
-    matrices: list[ClientMatrix | None] = [None] * which.size
     every = np.arange(support.size)
     is_covered = bool(np.isin(np.flatnonzero(x), support, assume_unique=True).all())
-
-    def work(order: Int64Array) -> None:
-        for place in order:
-            held, sums = clients.mean_hessian(x, support, int(which[place]), is_covered=is_covered)
-            losses[place] = sums.loss
-            gradients[place] = (held, sums.gradient)
-            matrices[place] = ClientMatrix(
-                every if held is None else held, sums.hessian, sums.mass, sums.first
-            )
-
-    with one_thread():
-        clients.workers.run(work, clients.data.counts[which])
+    found = clients.mean_hessians(x, support, which, is_covered=is_covered)
+    losses = np.array([sums.loss for _, sums in found])
+    matrices = [
+        ClientMatrix(every if held is None else held, sums.hessian, sums.mass, sums.first)
+        for held, sums in found
+    ]
     return (
         losses + clients.penalty(x),
-        _stacked(gradients, (support.size,)),
-        asked.stack([[own] for own in matrices if own is not None]),
+        _stacked([(held, sums.gradient) for held, sums in found], (support.size,)),
+        asked.stack([[own] for own in matrices]),
     )
 
 

@@ -1,6 +1,6 @@
 """Matrices of clients as stacks: entry by entry, or rounded."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,29 +41,38 @@ class RoundedStack(Stack):
             for client in self.clients
         ]
 
-    def total(self, weights: FloatArray) -> FloatArray:
-        """Σ w_i x_i of what travels."""
-        return self._added(zip(weights, self.written, strict=True))
+    def add_to(self, total: FloatArray, weights: FloatArray) -> None:
+        """Add Σ w_i x_i of what travels."""
+        ends = np.cumsum([block.count for block in self.shape.blocks])
+        parts = np.split(total, ends[:-1])
+        for place, (part, block) in enumerate(zip(parts, self.shape.blocks, strict=True)):
+            matrix = np.zeros((block.size, block.size))
+            matrix[block.mask] = part
+            for weight, client in zip(weights, self.written, strict=True):
+                client[place].add_to(matrix, weight, block)
+            part[:] = matrix[block.mask]
 
-    def rounding(self, weights: FloatArray) -> FloatArray:
-        """How wrong the sum is by rounding: errors of entry (j, k) spread by √(r_j r_k) at most.
+    def variances(self, weights: FloatArray, start: FloatArray | float = 0.0) -> FloatArray:
+        """Σ w_i² of the variances of rounding, added to those of other clients.
 
-        r_j of all features of all matrices.
+        One of each feature of each matrix: errors of entry (j, k) of the sum spread by the root of
+        what is given for j and for k at most.
         """
-        variances = [
-            sum(
-                weight**2 * client[place].variances(block)
-                for weight, client in zip(weights, self.written, strict=True)
-            )
-            for place, block in enumerate(self.shape.blocks)
-        ]
-        return np.asarray(np.sqrt(np.concatenate(variances)))
+        total = np.zeros(sum(block.size for block in self.shape.blocks)) + start
+        for weight, client in zip(weights, self.written, strict=True):
+            own = [
+                matrix.variances(block)
+                for matrix, block in zip(client, self.shape.blocks, strict=True)
+            ]
+            total += weight**2 * np.concatenate(own)
+        return total
 
     def each(self) -> Iterator[FloatArray]:
         """x_i, client by client, as exactly as it is known."""
         for client in self.clients:
             arrived = [own for own in client if isinstance(own, RoundedMatrix)]
-            yield self._added([(1.0, arrived)]) if arrived else self._exact(client)
+            alone = RoundedStack(self.shape, [arrived])
+            yield alone.total(np.ones(1)) if arrived else self._exact(client)
 
     def squared_distances(self, x: FloatArray) -> FloatArray:
         """‖x_i − x‖² of each client."""
@@ -77,14 +86,6 @@ class RoundedStack(Stack):
     def bytes(self) -> int:
         """Memory of what travels."""
         return sum(own.bytes for client in self.written for own in client)
-
-    def _added(self, clients: Iterable[tuple[float, Sequence[RoundedMatrix]]]) -> FloatArray:
-        totals = [np.zeros((block.size, block.size)) for block in self.shape.blocks]
-        for weight, client in clients:
-            for total, own, block in zip(totals, client, self.shape.blocks, strict=True):
-                own.add_to(total, weight, block)
-        parts = zip(totals, self.shape.blocks, strict=True)
-        return np.concatenate([total[block.mask] for total, block in parts])
 
     def _exact(self, client: Sequence[ClientMatrix | RoundedMatrix]) -> FloatArray:
         parts = []

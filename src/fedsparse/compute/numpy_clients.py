@@ -201,8 +201,8 @@ class NumpySparseClients(_NumpyClients, SparseClients):
         return held, self._mean_hessian(x, own, rows, client, is_covered=is_covered)
 
     def _columns_of(self, client: int) -> Int64Array:
-        own = slice(self._block.own_pointer[client], self._block.own_pointer[client + 1])
-        return self._block.own_columns[own].astype(np.int64)
+        own = slice(self.block.own_pointer[client], self.block.own_pointer[client + 1])
+        return self.block.own_columns[own].astype(np.int64)
 
     def _sum_of_rows(self, weights: FloatArray, client: int) -> FloatArray:
         numbers, values, of_values = self._stored(weights, client)
@@ -216,7 +216,7 @@ class NumpySparseClients(_NumpyClients, SparseClients):
         self, weights: FloatArray, client: int
     ) -> tuple[Int64Array, FloatArray, FloatArray]:
         """Columns of stored values, the values, and the weights of their rows."""
-        block, pointer = self._block, self._block.row_pointer
+        block, pointer = self.block, self.block.row_pointer
         begin, end = self.data.pointer[client], self.data.pointer[client + 1]
         entries = slice(pointer[begin], pointer[end])
         of_values = np.repeat(weights, np.diff(pointer[begin : end + 1]))
@@ -224,7 +224,7 @@ class NumpySparseClients(_NumpyClients, SparseClients):
         return block.numbers[entries].astype(np.int64), values, of_values
 
     def _summed(self, numbers: Int64Array, values: FloatArray, client: int) -> FloatArray:
-        own = int(np.diff(self._block.own_pointer)[client])
+        own = int(np.diff(self.block.own_pointer)[client])
         return np.bincount(numbers, weights=values, minlength=own).astype(np.float64, copy=False)
 
     def _stacked(self, vectors: list[FloatArray], which: Int64Array) -> SparseStack:

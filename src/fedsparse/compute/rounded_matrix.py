@@ -23,6 +23,9 @@ from fedsparse.compute.asked_entries import AskedEntries, ClientMatrix
 from fedsparse.compute.triangles import triangle_size
 
 _NO_DITHER: Final = 127.5
+_LAST_BITS: Final = 1e-12
+"""Sums may be wrong by so much: what float32 holds is not rounded to its neighbour for that."""
+
 _FEW: Final = 0.5
 """Of entries that are not 0: with their places they are shorter than all entries."""
 
@@ -126,13 +129,13 @@ def _centre(own: ClientMatrix, units: FloatArray) -> tuple[float, FloatArray]:
     The mass is rounded up, and the mean towards 0, so that no C_jj comes out negative.
     """
     mass = np.float32(own.mass)
-    if float(mass) < own.mass:
+    if float(mass) < own.mass * (1.0 - _LAST_BITS):
         mass = np.nextafter(mass, np.float32(np.inf))
     if not mass > 0.0:
         return 0.0, np.empty(0)
     exact = own.first / units / float(mass)
     mean = exact.astype(np.float32)
-    is_larger = np.abs(mean.astype(np.float64)) > np.abs(exact)
+    is_larger = np.abs(mean.astype(np.float64)) > np.abs(exact) * (1.0 + _LAST_BITS)
     mean[is_larger] = np.nextafter(mean[is_larger], np.float32(0.0))
     return float(mass), mean.astype(np.float64)
 

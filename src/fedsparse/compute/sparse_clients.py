@@ -29,9 +29,9 @@ class SparseClients(Clients):
 
     def __init__(self, data: FederatedData, loss: Loss, workers: Workers) -> None:
         super().__init__(data, loss, workers)
-        self._block = _number_columns(data, self.targets)
+        self.block = _number_columns(data, self.targets)
         # Stored values of each client, and its rows: what its work is proportional to.
-        self._entries = np.diff(self._block.row_pointer[data.pointer]) + data.counts
+        self._entries = np.diff(self.block.row_pointer[data.pointer]) + data.counts
 
     def local_steps(
         self,
@@ -60,14 +60,14 @@ class SparseClients(Clients):
                 anchor, anchor_support = _with_support(snapshot)
             self.workers.run(
                 lambda order: csr_steps.explicit_steps(
-                    self._block, which, order, start, anchor, anchor_support, plan, room
+                    self.block, which, order, start, anchor, anchor_support, plan, room
                 ),
                 self._entries[which],
             )
         else:
             take = csr_steps.lazy_steps if threshold is None else csr_steps.lazy_thresholded_steps
             self.workers.run(
-                lambda order: take(self._block, which, order, start, plan, room),
+                lambda order: take(self.block, which, order, start, plan, room),
                 self._entries[which],
             )
         objectives = losses + self.penalty(x) if with_objective else None
@@ -83,7 +83,7 @@ class SparseClients(Clients):
         values = np.empty(which.size)
         self.workers.run(
             lambda order: csr.losses_at(
-                self._block, which, order, start, support, self.loss.code, values
+                self.block, which, order, start, support, self.loss.code, values
             ),
             self._entries[which],
         )
@@ -96,7 +96,7 @@ class SparseClients(Clients):
         values = np.empty(indices.size)
         self.workers.run(
             lambda order: csr.gradients_at(
-                self._block, which, order, start, support, self.loss.code, places, values
+                self.block, which, order, start, support, self.loss.code, places, values
             ),
             self._entries[which],
         )
@@ -115,7 +115,7 @@ class SparseClients(Clients):
         diagonals = np.empty(indices.size if known is None else 0)
         self.workers.run(
             lambda order: csr.slopes_at(
-                self._block, which, order, start, support, self.loss.code, places, losses,
+                self.block, which, order, start, support, self.loss.code, places, losses,
                 gradients, diagonals,
             ),
             self._entries[which],
@@ -133,7 +133,7 @@ class SparseClients(Clients):
         gradients, diagonals = np.empty((2, indices.size))
         self.workers.run(
             lambda order: csr.class_slopes_at(
-                self._block, which, order, start, support, self.loss.code, places, losses,
+                self.block, which, order, start, support, self.loss.code, places, losses,
                 gradients, diagonals,
             ),
             self._entries[which],
@@ -143,14 +143,14 @@ class SparseClients(Clients):
 
     def gradient_on_rows(self, client: int) -> Callable[[FloatArray, Int64Array], FloatArray]:
         """Mean loss gradient over given rows of one client."""
-        own = csr.columns_of(self._block, client)
+        own = csr.columns_of(self.block, client)
         begin = self.data.pointer[client]
 
         def gradient(x: FloatArray, rows: Int64Array) -> FloatArray:
             local = np.ascontiguousarray(x[own].reshape(own.size, -1))
             change, labels = np.zeros_like(local), local.shape[1]
             csr.add_mean_gradient(
-                self._block, begin, rows, rows.size, local, self.loss.code, np.empty(labels),
+                self.block, begin, rows, rows.size, local, self.loss.code, np.empty(labels),
                 np.empty((0, labels)), change, False,
             )  # fmt: skip
             result = np.zeros_like(x)
@@ -163,14 +163,14 @@ class SparseClients(Clients):
         """Work out the largest eigenvalue of ZᵀWZ/B of each client."""
         values = np.empty(which.size)
         self.workers.run(
-            lambda order: spectrum.csr_largest_eigenvalues(self._block, which, order, values),
+            lambda order: spectrum.csr_largest_eigenvalues(self.block, which, order, values),
             self._entries[which],
         )
         return values
 
     def scores(self, x: FloatArray, client: int) -> FloatArray:
         """z·x of every row of a client."""
-        return csr.scores_at(self._block, client, *_with_support(x))
+        return csr.scores_at(self.block, client, *_with_support(x))
 
     def mean_hessian(
         self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
@@ -182,17 +182,17 @@ class SparseClients(Clients):
         scores = _FROM_COLUMNS if is_covered else self.scores(x, client)
         on_columns, loss = x[columns], self.loss.code
         held, value, gradient, hessian, mass, first = csr.mean_hessian(
-            self._block, client, columns, on_columns, scores, loss
+            self.block, client, columns, on_columns, scores, loss
         )
         if hessian.size:
             return held, BlockSums(value, gradient, hessian, mass, first)
-        held, rows = csr.rows_on(self._block, client, columns)
+        held, rows = csr.rows_on(self.block, client, columns)
         scores = rows @ on_columns[held] if is_covered else scores
         return held, BlockSums.of(loss, rows, scores, self.targets_of(client))
 
     def rows_on(self, columns: Int64Array, client: int) -> FloatArray:
         """A client's rows on some columns, written out; one that it does not have is zero."""
-        held, stored = csr.rows_on(self._block, client, columns)
+        held, stored = csr.rows_on(self.block, client, columns)
         rows = np.zeros((stored.shape[0], columns.size))
         rows[:, held] = stored
         return rows
@@ -201,7 +201,7 @@ class SparseClients(Clients):
         self, which: Int64Array, kept: int, support: int, classes: int, losses: FloatArray
     ) -> CsrRoom:
         """Room for answers of at most ``kept`` entries a class, if a client has so many columns."""
-        longest = np.minimum(kept, np.diff(self._block.own_pointer)[which] + support) * classes
+        longest = np.minimum(kept, np.diff(self.block.own_pointer)[which] + support) * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(longest)])
         counts = np.zeros(which.size, dtype=np.int64)
         indices = np.empty(places[-1], dtype=np.int64)
@@ -209,10 +209,10 @@ class SparseClients(Clients):
 
     def _on_own_columns(self, which: Int64Array, classes: int) -> tuple[Int64Array, Int64Array]:
         """Places and indices of answers on the clients' own columns, known beforehand."""
-        counts = np.diff(self._block.own_pointer)[which] * classes
+        counts = np.diff(self.block.own_pointer)[which] * classes
         places: Int64Array = np.concatenate([[0], np.cumsum(counts)])
         indices = np.empty(places[-1], dtype=np.int64)
-        csr.answer_indices(self._block, which, places, classes, self.data.width, indices)
+        csr.answer_indices(self.block, which, places, classes, self.data.width, indices)
         return places, indices
 
 

@@ -1,7 +1,8 @@
 """One vector per client: the vectors that answers are made of.
 
 Coefficients of shape (d, c) are laid out class by class (index = class · d + feature). Sums run
-over clients in order, so that every engine gets the same bits.
+over clients in order, and one can be gone on with where other clients left it, so that every
+engine gets the same bits.
 """
 
 from abc import ABC, abstractmethod
@@ -21,9 +22,20 @@ class Stack(ABC):
 
     shape: tuple[int, ...]
 
-    @abstractmethod
     def total(self, weights: FloatArray) -> FloatArray:
         """Σ w_i x_i."""
+        running = RunningTotal.of(self)
+        running.add(self, weights)
+        return running.finished(running_sum(0.0, weights))
+
+    @abstractmethod
+    def add_to(self, total: FloatArray, weights: FloatArray) -> None:
+        """Add Σ w_i (x_i − common) to a vector laid out class by class, client after client."""
+
+    @property
+    def common(self) -> FloatArray | None:
+        """What all x_i have in common, laid out class by class; None: nothing."""
+        return None
 
     @abstractmethod
     def each(self) -> Iterator[FloatArray]:
@@ -84,9 +96,9 @@ class DenseStack(Stack):
     rows: FloatArray
     shape: tuple[int, ...]
 
-    def total(self, weights: FloatArray) -> FloatArray:
-        """Σ w_i x_i."""
-        return unflatten(loops.dense_total(self.rows, weights), self.shape)
+    def add_to(self, total: FloatArray, weights: FloatArray) -> None:
+        """Add Σ w_i x_i to a vector laid out class by class."""
+        loops.add_dense_total(self.rows, weights, total)
 
     def each(self) -> Iterator[FloatArray]:
         """x_i, client by client."""
@@ -139,14 +151,14 @@ class SparseStack(Stack):
         loops.close_gaps(starts, counts, indices, values, pointer)
         return cls(pointer, indices[: pointer[-1]], values[: pointer[-1]], shape)
 
-    def total(self, weights: FloatArray) -> FloatArray:
-        """Σ w_i x_i."""
-        if self.base is None:
-            total = np.zeros(self._length)
-        else:
-            total = (self.factor * weights.sum()) * flatten(self.base)
+    def add_to(self, total: FloatArray, weights: FloatArray) -> None:
+        """Add Σ w_i change_i to a vector laid out class by class."""
         loops.add_sparse_total(self.pointer, self.indices, self.values, weights, total)
-        return unflatten(total, self.shape)
+
+    @property
+    def common(self) -> FloatArray | None:
+        """factor · base."""
+        return None if self.base is None else self.factor * flatten(self.base)
 
     def each(self) -> Iterator[FloatArray]:
         """x_i, client by client."""
@@ -173,9 +185,58 @@ class SparseStack(Stack):
         """Memory of the changes."""
         return self.pointer.nbytes + self.indices.nbytes + self.values.nbytes
 
-    @property
-    def _length(self) -> int:
-        return int(np.prod(self.shape))
+
+@dataclass(eq=False)
+class RunningTotal:
+    """Σ w_i x_i on its way: clients are added one after the other, however many at a time.
+
+    Attributes
+    ----------
+    shape
+        Of the vectors.
+    entries
+        The sum so far, laid out class by class, without what all vectors have in common.
+    common
+        What they have in common: added at the end, once, so that no client comes first.
+
+    Examples
+    --------
+    >>> stack = DenseStack(np.array([[0.1, 1.0], [0.2, 2.0], [0.3, 3.0]]), (2,))
+    >>> running = RunningTotal.of(stack)
+    >>> running.add(DenseStack(stack.rows[:1], (2,)), np.ones(1))
+    >>> running.add(DenseStack(stack.rows[1:], (2,)), np.ones(2))
+    >>> bool((running.finished(3.0) == stack.total(np.ones(3))).all())
+    True
+    """
+
+    shape: tuple[int, ...]
+    entries: FloatArray
+    common: FloatArray | None = None
+
+    @classmethod
+    def of(cls, stack: Stack) -> "RunningTotal":
+        """Nothing yet, for vectors such as those of a stack."""
+        return cls(stack.shape, np.zeros(int(np.prod(stack.shape))), stack.common)
+
+    def add(self, stack: Stack, weights: FloatArray) -> None:
+        """Go on with the next clients."""
+        stack.add_to(self.entries, weights)
+
+    def finished(self, weight: float) -> FloatArray:
+        """Σ w_i x_i, where weight = Σ w_i."""
+        entries = self.entries if self.common is None else self.entries + weight * self.common
+        return unflatten(entries, self.shape)
+
+
+def running_sum(start: float, numbers: FloatArray) -> float:
+    """A sum gone on with, number after number: `numpy.sum` adds in pairs that depend on how many.
+
+    Examples
+    --------
+    >>> running_sum(running_sum(0.0, np.array([0.1, 0.2])), np.array([0.3])) == 0.1 + 0.2 + 0.3
+    True
+    """
+    return float(np.cumsum(np.concatenate([[start], numbers]))[-1])
 
 
 def _in_single(values: FloatArray) -> FloatArray:

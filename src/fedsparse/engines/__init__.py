@@ -5,6 +5,8 @@ from fedsparse.engines.engine import Ask, Engine
 from fedsparse.engines.lens import Lens
 from fedsparse.engines.local import LocalEngine
 from fedsparse.engines.opening import open_engine
+from fedsparse.engines.ray_engine import RayEngine
+from fedsparse.engines.torch_engine import TorchEngine
 
 __all__ = [
     "Ask",
@@ -12,6 +14,8 @@ __all__ = [
     "Engine",
     "Lens",
     "LocalEngine",
+    "RayEngine",
+    "TorchEngine",
     "converse",
     "open_engine",
     "together",

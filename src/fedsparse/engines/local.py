@@ -1,12 +1,11 @@
 """All clients in this process, answered by compiled loops on several threads."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
 from fedsparse.arrays import AnyArray, FloatArray, Int64Array
 from fedsparse.compute import Clients, open_clients
@@ -20,10 +19,14 @@ from fedsparse.problem.losses import Loss, as_loss
 from fedsparse.problem.rows import Rows
 from fedsparse.problem.scaling import FEW_HOLES, holes_of
 from fedsparse.requests import Answers, Fields, Request
-from fedsparse.requests.fixed_sums import Integers, by_client, layout_of
+from fedsparse.requests.answers import RunningSums, counting
+from fedsparse.requests.fixed_sums import RunningIntegers
 
 Sums = Literal["float", "fixed"]
 """How clients' answers are added up: as float64, or exactly as integers."""
+
+Told = tuple[Fields, FloatArray]
+"""Answers of some clients, and w_i of each."""
 
 _KEPT_BYTES = 2**30
 """Room for rows made ready for lenses; beyond it they are made ready anew in every exchange."""
@@ -75,7 +78,7 @@ class LocalEngine(Engine):
         self.names = data.names
         self.width = data.width
         self.is_sparse = data.is_sparse
-        self.has_holes = _has_holes(data)
+        self.has_holes = data.has_holes
         self.classes  # noqa: B018 - refuses targets that do not suit the loss
 
     @property
@@ -88,19 +91,47 @@ class LocalEngine(Engine):
 
     def exchange(self, asks: Sequence[Ask]) -> list[Answers]:
         """Answer all the asks, those of a lens one after the other."""
-        self.make_room({ask.lens.digest for ask in asks})
         answers: dict[int, Answers] = {}
-        for digest in dict.fromkeys(ask.lens.digest for ask in asks):
-            own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
-            prepared = self._look(asks[own[0]].lens)
-            answers |= {place: self._answer(prepared, asks[place]) for place in own}
+        for prepared, own in self.by_lens(asks):
+            told = self.answer_all(prepared, [asks[place] for place in own])
+            answers |= dict(zip(own, told, strict=True))
         return [answers[place] for place in range(len(asks))]
 
+    def answer_all(self, prepared: "PreparedRows", asks: Sequence[Ask]) -> list[Answers]:
+        """Answer asks through one lens, one after the other."""
+        return [self._answer(prepared, ask) for ask in asks]
+
     def _answer(self, prepared: "PreparedRows", ask: Ask) -> Answers:
+        began = time.perf_counter()
+        running = self.running_sums(ask, len(self.names))
+        told = prepared.told(ask)
+        if told is not None:
+            fields, weights = told
+            running.add(fields, counting(weights))
+        return replace(running.answers(), seconds=time.perf_counter() - began)
+
+    def by_lens(self, asks: Sequence[Ask]) -> Iterator[tuple["PreparedRows", list[int]]]:
+        """Rows made ready for each lens, and the places of the asks that are about them."""
+        self.make_room({ask.lens.digest for ask in asks})
+        for digest in dict.fromkeys(ask.lens.digest for ask in asks):
+            own = [place for place, ask in enumerate(asks) if ask.lens.digest == digest]
+            yield self._look(asks[own[0]].lens), own
+
+    def running_sums(self, ask: Ask, clients: int) -> RunningSums | RunningIntegers:
+        """Nothing yet, to add up answers in.
+
+        Parameters
+        ----------
+        ask
+            What is answered.
+        clients
+            How many there are, here and elsewhere.
+        """
         if self.can_single_out:
-            return prepared.answer(ask)
+            return RunningSums()
         check_adds_up(ask)
-        return prepared.fixed_answer(ask, self.through(ask.lens).shape, len(self.names))
+        is_scaled = ask.lens.scaling is not None
+        return RunningIntegers(ask.request, self.through(ask.lens).shape, is_scaled, clients)
 
     def answer_of(
         self, lens: Lens, request: Request, fewest: int = 1
@@ -168,34 +199,20 @@ class PreparedRows:
     masses: FloatArray
     bytes: int
 
-    def answer(self, ask: Ask) -> Answers:
-        """Sums over the clients that have rows to answer on."""
-        began = time.perf_counter()
-        own = self._asked(ask)
+    def told(self, ask: Ask) -> Told | None:
+        """Answers of the clients asked that have rows to answer on, and w_i; None: nobody has."""
+        own = self.asked(ask)
         if self.clients is None or own.size == 0:
-            return Answers({}, 0.0, 0, 0)
-        weights = weights_of(ask.weights, self.masses[own], self.places[own])
+            return None
         with np.errstate(all="ignore"):  # who asked looks for what is not finite
             fields = ask.request.answer(self.clients, own)
-            return Answers.of(fields, weights, seconds=time.perf_counter() - began)
+        return fields, self.weights(ask, own)
 
-    def fixed_answer(self, ask: Ask, shape: tuple[int, ...], clients: int) -> Answers:
-        """The same as a sum of integers; clients without rows would send zeros."""
-        began = time.perf_counter()
-        own = self._asked(ask)
-        layout = layout_of([(ask.request, shape, ask.lens.scaling is not None)])
-        total = Integers.zeros(*layout.counts)
-        if self.clients is not None and own.size:
-            weights = weights_of(ask.weights, self.masses[own], self.places[own])
-            with np.errstate(all="ignore"):
-                fields = ask.request.answer(self.clients, own)
-                for of_one, weight in zip(by_client(fields, own.size), weights, strict=True):
-                    total.add(layout.encode([(of_one, float(weight))], clients=clients))
-        (answers,) = layout.decode(total)
-        seconds = time.perf_counter() - began
-        return replace(answers, bytes_up=clients * layout.bytes, seconds=seconds)
+    def weights(self, ask: Ask, own: Int64Array) -> FloatArray:
+        """w_i of some clients."""
+        return weights_of(ask.weights, self.masses[own], self.places[own])
 
-    def _asked(self, ask: Ask) -> Int64Array:
+    def asked(self, ask: Ask) -> Int64Array:
         """Places, among those with rows, of the clients asked."""
         every = np.arange(self.places.size)
         return every if ask.which is None else every[np.isin(self.places, ask.which)]
@@ -217,8 +234,3 @@ def prepare_rows(data: FederatedData, lens: Lens, workers: Workers, few_holes: i
         chosen = lens.scaling.scaled(chosen, few_holes, None if holes is None else holes[places])
     clients = open_clients(chosen, lens.loss, workers)
     return PreparedRows(clients, places, chosen.masses, chosen.bytes)
-
-
-def _has_holes(data: FederatedData) -> bool:
-    features = data.features
-    return not isinstance(features, sparse.csr_array) and bool(np.isnan(features).any())

@@ -2,11 +2,13 @@
 
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
+from fedsparse.engines.ray_engine import RayEngine
+from fedsparse.engines.torch_engine import TorchEngine
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 
-ENGINES = ("local",)
+ENGINES = ("local", "torch", "ray")
 """Names of the engines that `open_engine` knows."""
 
 
@@ -25,9 +27,11 @@ def open_engine(
     data, loss
         The problem.
     engine
-        ``"local"``: compiled loops in this process.
+        ``"local"``: compiled loops in this process. ``"torch"``: batched products, on a GPU or
+        here, for many models at once; see `TorchEngine`. ``"ray"``: compiled loops on the workers
+        of a Ray cluster, to the same bits; see `RayEngine`, which can be told more.
     device
-        Of an engine that can choose one.
+        Of ``"torch"``: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; a GPU by default if there is one.
     threads
         Clients worked on at a time; all cores by default.
 
@@ -41,6 +45,10 @@ def open_engine(
     if engine not in ENGINES:
         known = " or ".join(repr(name) for name in ENGINES)
         raise OptionError(f"engine must be {known}, not {engine!r}")
+    if engine == "torch":
+        return TorchEngine(data, loss, device, threads)
     if device is not None:
         raise OptionError(f"engine={engine!r} has no device to choose; leave device out")
+    if engine == "ray":
+        return RayEngine(data, loss, threads=threads)
     return LocalEngine(data, loss, threads)

@@ -35,8 +35,9 @@ from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
 from fedsparse.requests import Answers, Evaluate, Request, Smoothness
 
-# An objective this many times that of x_0 has diverged: x_0 = 0 is a poor model already.
-_HOPELESS = 1e3
+HOPELESS = 1e3
+"""A run has diverged, and ends, where f or x is no finite number or f is above so many times
+f(x_0): x_0 = 0 is a poor model already."""
 # An objective above another by less than this share of it may be the same: what tells f beside
 # other answers adds rows up in another order.
 _ROUNDING = 1e-9
@@ -133,10 +134,13 @@ def run_together(
     device: str | None = None,
     threads: int | None = None,
     evaluate_every: int = 1,
+    on_round: OnRound | None = None,
 ) -> list[Result]:
     """Run several algorithms in lockstep: what all of them ask next is one message to a client.
 
-    The results are those of one run after the other, bit for bit.
+    The results are those of one run after the other: bit for bit with compiled loops; to 1e-9 with
+    ``engine="torch"``, where many models share a pass over the rows and much time. A run that is
+    over, or has diverged, asks nothing more.
 
     Parameters
     ----------
@@ -144,6 +148,8 @@ def run_together(
         What to run.
     data, loss, rounds, seed, engine, device, threads, evaluate_every
         As for `run`.
+    on_round
+        Called with each `Record` of any of them as it is made.
 
     Examples
     --------
@@ -159,7 +165,14 @@ def run_together(
     check_seed(seed)
     with _engine_for(data, loss, engine, device, threads) as answering:
         runs = [
-            running(answering, algorithm, rounds=rounds, seed=seed, evaluate_every=evaluate_every)
+            running(
+                answering,
+                algorithm,
+                rounds=rounds,
+                seed=seed,
+                evaluate_every=evaluate_every,
+                on_round=on_round,
+            )
             for algorithm in algorithms
         ]
         return converse(answering, together(runs))
@@ -518,7 +531,7 @@ class _Course:
             return True
         if self._algorithm.best_known(self._reached.state) is not None:
             return bool(np.isfinite(objective))
-        return objective <= _HOPELESS * max(records[0].objective, 1e-300)
+        return objective <= HOPELESS * max(records[0].objective, 1e-300)
 
     def _give_up(self, reason: str, failed: int) -> None:
         """Go back to the last state whose objective is known, and say why."""

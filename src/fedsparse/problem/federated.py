@@ -155,6 +155,30 @@ class FederatedData:
         return cls._checked(block, checked_targets, pointer, names, weights, has_holes=has_holes)
 
     @classmethod
+    def joined(cls, parts: Sequence["FederatedData"]) -> "FederatedData":
+        """The clients of several parts, one after the other.
+
+        Examples
+        --------
+        >>> data = FederatedData.from_clients([([[1.0]], [1.0]), ([[2.0]], [2.0])])
+        >>> FederatedData.joined([data.client(0), data.client(1)]).names
+        ('client 0', 'client 1')
+        """
+        if len(parts) == 1:
+            return parts[0]
+        firsts = [part.names[0] for part in parts]
+        check_widths(firsts, [part.width for part in parts])
+        check_label_kinds(firsts, [part.targets for part in parts])
+        return cls(
+            _stack([part.features for part in parts]),
+            np.concatenate([part.targets for part in parts]),
+            np.concatenate([[0], np.cumsum(np.concatenate([part.counts for part in parts]))]),
+            tuple(name for part in parts for name in part.names),
+            np.arange(sum(map(len, parts))),
+            row_weights=_joined_weights(parts),
+        )
+
+    @classmethod
     def _checked(
         cls,
         features: Features,
@@ -204,6 +228,12 @@ class FederatedData:
         return sparse.issparse(self.features)
 
     @property
+    def has_holes(self) -> bool:
+        """Whether a value is missing."""
+        features = self.features
+        return not isinstance(features, sparse.csr_array) and bool(np.isnan(features).any())
+
+    @property
     def bytes(self) -> int:
         """Memory of the features."""
         features = self.features
@@ -221,15 +251,27 @@ class FederatedData:
         True
         """
         index = range(len(self))[index]
-        begin, end = self.pointer[index], self.pointer[index + 1]
+        return self.between(index, index + 1)
+
+    def between(self, first: int, end: int) -> "FederatedData":
+        """A view of the clients from ``first`` to before ``end``, sharing memory with the whole.
+
+        Examples
+        --------
+        >>> data = FederatedData.from_clients([([[1.0]], [1.0]), ([[2.0]], [2.0])])
+        >>> data.between(1, 2).names
+        ('client 1',)
+        """
+        pointer = self.pointer[first : end + 1]
+        begin, stop = pointer[0], pointer[-1]
         return FederatedData(
-            _rows(self.features, begin, end),
-            self.targets[begin:end],
-            np.array([0, end - begin]),
-            self.names[index : index + 1],
-            self.identities[index : index + 1],
+            _rows(self.features, begin, stop),
+            self.targets[begin:stop],
+            pointer - begin,
+            self.names[first:end],
+            self.identities[first:end],
             self.targets if self.all_targets is None else self.all_targets,
-            None if self.row_weights is None else self.row_weights[begin:end],
+            None if self.row_weights is None else self.row_weights[begin:stop],
         )
 
     @cached_property
@@ -300,6 +342,16 @@ def _stack(blocks: list[Features]) -> Features:
         return rows[0] if len(rows) == 1 else sparse.vstack(rows, format="csr")
     arrays = [np.asarray(block) for block in blocks]
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _joined_weights(parts: Sequence[FederatedData]) -> FloatArray | None:
+    """Of all rows; a row without a weight has 1."""
+    if all(part.row_weights is None for part in parts):
+        return None
+    found = [
+        np.ones(part.samples) if part.row_weights is None else part.row_weights for part in parts
+    ]
+    return np.concatenate(found)
 
 
 def _rows(features: Features, begin: int, end: int) -> Features:

@@ -4,7 +4,7 @@ The table has a row per method and round, the start being round 0, with the colu
 ``round``, ``iterations``, ``objective``, ``nonzeros``, ``bytes_down``, ``bytes_up`` and
 ``seconds``; bytes and seconds count from the start of the run. Where a row stands for several
 runs, the columns ``low`` and ``high`` say between which objectives they lie. A method's name may
-end in a comma and a variant, as in "Fed-HT, extrapolated": variants of an algorithm share its
+end in a comma and a variant, as in "Fed-HT, adaptive": variants of an algorithm share its
 colour and differ in their dashes.
 """
 
@@ -54,13 +54,39 @@ class Axis:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Height:
+    """What the column ``objective`` holds.
+
+    Parameters
+    ----------
+    title
+        Of the axis.
+    scale
+        By default the one that shows the values best.
+    floor
+        Share of the value at the start below which nothing is shown.
+    """
+
+    title: str
+    scale: Literal["linear", "log"] | None = None
+    floor: float = 0.0
+
+
+OBJECTIVE = Height("Objective f(x)")
+GAP = Height("f(x) − f*", scale="log", floor=1e-4)
+"""Above the lowest f that was found; a line that gets there leaves the picture at the bottom."""
+
 ROUNDS = Axis("round", "Communication rounds")
 ITERATIONS = Axis("iterations", "Local iterations of each client")
 MEGABYTES = Axis("megabytes", "Data sent, both ways (MB)", scale="log")
 
 
 def convergence_chart(
-    history: pl.DataFrame, axis: Axis, drawn: Mapping[str, Look] | None = None
+    history: pl.DataFrame,
+    axis: Axis,
+    drawn: Mapping[str, Look] | None = None,
+    height: Height = OBJECTIVE,
 ) -> alt.LayerChart:
     """Objective against what it cost: a line per method, in a band where it stands for several.
 
@@ -72,6 +98,8 @@ def convergence_chart(
         Such as `ROUNDS` or `MEGABYTES`.
     drawn
         How each method looks; charts that stand together share it. Those of the table by default.
+    height
+        What the table has in its column ``objective``.
 
     Examples
     --------
@@ -82,7 +110,7 @@ def convergence_chart(
     >>> convergence_chart(history, MEGABYTES).to_dict()["layer"][0]["encoding"]["x"]["title"]
     'Data sent, both ways (MB)'
     """
-    marks = _Marks(history, axis, drawn or looks(methods_in(history)))
+    marks = _Marks(history, axis, drawn or looks(methods_in(history)), height)
     layers = alt.LayerChart(layer=[*marks.bands(), marks.lines()])
     return layers.properties(width=420, height=320)
 
@@ -175,6 +203,7 @@ class _Marks:
     history: pl.DataFrame
     axis: Axis
     drawn: Mapping[str, Look]
+    height: Height = OBJECTIVE
 
     def lines(self) -> alt.Chart:
         # Colour and dash say the same, so they share one legend.
@@ -198,7 +227,7 @@ class _Marks:
         return [area.encode(y=self._objective("low"), y2="high:Q")]
 
     def _canvas(self) -> alt.Chart:
-        chart = alt.Chart(csv_data(_points(self.history)))
+        chart = alt.Chart(csv_data(_points(self._shown())))
         if self.axis.formula is not None:
             chart = chart.transform_calculate(**{self.axis.column: self.axis.formula})
         if self.axis.scale == "log":
@@ -213,20 +242,28 @@ class _Marks:
         return encoded
 
     def _objective(self, column: str) -> alt.Y:
-        y = alt.Y(f"{column}:Q", title="Objective f(x)")
-        scale = scale_for(self.history["objective"])
-        return y.scale(type=scale, domain=_domain(self.history), nice=False)
+        y = alt.Y(f"{column}:Q", title=self.height.title)
+        scale = self.height.scale or scale_for(self.history["objective"])
+        return y.scale(type=scale, domain=self._domain(), nice=False)
 
+    def _shown(self) -> pl.DataFrame:
+        """The table, with what has no place on a logarithmic axis below its end."""
+        if self.height.scale != "log":
+            return self.history
+        below = self._domain()[0] / 10
+        heights = [name for name in ("objective", "low", "high") if name in self.history.columns]
+        return self.history.with_columns(pl.col(heights).clip(lower_bound=below))
 
-def _domain(history: pl.DataFrame) -> list[float]:
-    """Room for the lines; of the bands, only what lies between."""
-    shown = history.filter(pl.col("objective").is_finite(), pl.col("objective") > 0)
-    lowest, highest, start = shown.select(
-        low=pl.col("low" if "low" in shown.columns else "objective").min(),
-        high=pl.col("objective").max(),
-        start=pl.col("objective").filter(pl.col("round") == 0).max(),
-    ).row(0)
-    return [lowest, min(highest, CEILING * start)]
+    def _domain(self) -> list[float]:
+        """Room for the lines; of the bands, only what lies between."""
+        low = "low" if "low" in self.history.columns else "objective"
+        median, start = pl.col("objective"), pl.col("objective").filter(pl.col("round") == 0).max()
+        shown = self.history.filter(median.is_finite(), median > 0)
+        lowest, highest, first = shown.select(
+            low=pl.col(low).filter(pl.col(low) > 0).min(), high=median.max(), start=start
+        ).row(0)
+        floor = self.height.floor * first
+        return [max(lowest, floor), min(highest, CEILING * first)]
 
 
 def _dimmed(chart: alt.Chart, in_front: float, behind: float) -> alt.Chart:

@@ -34,8 +34,9 @@ INTRODUCTION = (
     "Many clients look for one model with at most τ non-zero coefficients, and no row leaves its "
     "client. Distributed-IHT takes one gradient step a round; Fed-HT takes K local steps and keeps "
     "the τ largest coefficients at the server; FedIter-HT keeps τ of them after every local step, "
-    "too. The extrapolated variants, which are not the paper's, take a longer server step where "
-    "clients disagree, and choose their step size themselves."
+    "too. What is not the paper's: the adaptive variants take a longer server step where clients "
+    "disagree, and choose their step size themselves; FedSplice works with second derivatives. "
+    "Both return the best x they have seen, and it is its objective that is shown."
 )
 STAND_INS = (
     "Experiments marked as a stand-in ran on other data than the paper's; their sections say which."
@@ -126,6 +127,7 @@ def _outcome(tables: Tables, name: str) -> list[Part]:
         Table(outcomes_table(tables, name)),
         Paragraph(
             f"Medians over seeds. {closing_note(reference_of(history))} "
+            "K and γ: those of the grid that ended lowest on the first seed. "
             "auto: γ = 1 / max lᵢ, where lᵢ is the smoothness of client i.",
             is_hint=True,
         ),

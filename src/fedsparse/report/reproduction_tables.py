@@ -175,8 +175,8 @@ def outcomes_table(tables: Tables, experiment: str) -> pl.DataFrame:
     chosen = [found[method] for method in closing["Method"]]
     return closing.select(
         "Method",
-        pl.Series("K", [str(row["local_steps"]) for row in chosen]),
-        pl.Series("γ", [_step(row["step_size"]) for row in chosen]),
+        pl.Series("K", [_count(row["local_steps"]) for row in chosen]),
+        pl.Series("γ", [_step(row) for row in chosen]),
         "Final objective",
         pl.Series("Lowest to highest", [_range(history, row["method"]) for row in chosen]),
         "Rounds",
@@ -227,8 +227,14 @@ def _spread(mean: float | None, deviation: float | None) -> str:
     return f"{mean:,.1f}" if deviation is None else f"{mean:,.1f} ± {deviation:.1f}"
 
 
-def _step(size: float | None) -> str:
-    return "auto" if size is None else f"{size:g}"
+def _count(steps: int | None) -> str:
+    return "–" if steps is None else str(steps)
+
+
+def _step(chosen: dict[str, Any]) -> str:
+    if chosen["step_size"] is not None:
+        return f"{chosen['step_size']:g}"
+    return "–" if chosen["local_steps"] is None else "auto"
 
 
 def _range(history: pl.DataFrame, method: str) -> str:

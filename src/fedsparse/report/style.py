@@ -1,6 +1,6 @@
 """How methods look, in every chart of every report.
 
-A method's name may end in a comma and a variant, as in "Fed-HT, extrapolated": variants of an
+A method's name may end in a comma and a variant, as in "Fed-HT, adaptive": variants of an
 algorithm share its colour and differ in their dashes.
 """
 
@@ -103,7 +103,7 @@ def looks(methods: Sequence[str]) -> dict[str, Look]:
 
     Examples
     --------
-    >>> looks(["Fed-HT", "Fed-HT, extrapolated"])["Fed-HT, extrapolated"]
+    >>> looks(["Fed-HT", "Fed-HT, adaptive"])["Fed-HT, adaptive"]
     Look(hue='#0072B2', dash=(6, 3))
     """
     variants: dict[str, list[str]] = {}

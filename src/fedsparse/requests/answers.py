@@ -1,13 +1,13 @@
 """What came back from an exchange: sums over the clients that answered, nothing of a single one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fedsparse.arrays import FloatArray
 from fedsparse.compute.matrices import RoundedStack
-from fedsparse.compute.stacks import Stack
+from fedsparse.compute.stacks import RunningTotal, Stack, running_sum
 from fedsparse.requests.request import Fields
 from fedsparse.requests.wire.stack_sizes import stack_bytes
 
@@ -55,26 +55,16 @@ class Answers:
         fields
             What the request's ``answer`` returned.
         weights
-            w_i of the clients that answered. If all are 0 they count the same: a client of weight
-            0 may be the only one asked.
+            w_i of the clients that answered; see `counting`.
         asked
             How many clients were asked; as many as answered by default.
         seconds
             How long it took.
         """
-        weights = weights if weights.any() else np.ones(weights.size)
-        sums = {name: _total(field, weights) for name, field in fields.items()}
-        for name, field in fields.items():
-            if isinstance(field, RoundedStack):
-                sums[f"{name}_rounding"] = field.rounding(weights)
-        return cls(
-            sums,
-            float(weights.sum()),
-            weights.size,
-            weights.size if asked is None else asked,
-            sum(_encoded_bytes(field) for field in fields.values()),
-            seconds,
-        )
+        running = RunningSums()
+        running.add(fields, counting(weights))
+        found = running.answers(seconds=seconds)
+        return found if asked is None else replace(found, asked=asked)
 
     def mean(self, name: str) -> FloatArray:
         """Σ w_i v_i / Σ w_i of a vector."""
@@ -98,10 +88,74 @@ class Answers:
         return all(bool(np.isfinite(total).all()) for total in self.sums.values())
 
 
-def _total(field: Stack | FloatArray, weights: FloatArray) -> FloatArray:
-    if isinstance(field, Stack):
-        return field.total(weights)
-    return np.asarray(np.sum(weights * field))
+def counting(weights: FloatArray) -> FloatArray:
+    """w_i of all that answered; if all are 0 they count the same.
+
+    A client of weight 0 may be the only one asked.
+
+    Examples
+    --------
+    >>> counting(np.array([0.0, 0.0]))
+    array([1., 1.])
+    """
+    return weights if weights.any() else np.ones(weights.size)
+
+
+@dataclass(eq=False)
+class RunningSums:
+    """The sums of `Answers` on their way: clients' answers are added in order, in any portions.
+
+    Who has some of the clients goes on where those before left off. It is the same sequence of
+    additions however clients are spread, so it is the same bits.
+
+    Examples
+    --------
+    >>> running = RunningSums()
+    >>> running.add({"objective": np.array([1.0])}, np.array([3.0]))
+    >>> running.add({"objective": np.array([5.0])}, np.array([1.0]))
+    >>> running.answers().average("objective")
+    2.0
+    """
+
+    vectors: dict[str, RunningTotal] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    variances: dict[str, FloatArray] = field(default_factory=dict)
+    weight: float = 0.0
+    count: int = 0
+    bytes_up: int = 0
+
+    def add(self, fields: Fields, weights: FloatArray) -> None:
+        """Go on with the answers of the next clients.
+
+        Parameters
+        ----------
+        fields
+            What the request's ``answer`` returned.
+        weights
+            w_i of these clients.
+        """
+        with np.errstate(all="ignore"):  # who asked looks for what is not finite
+            for name, own in fields.items():
+                self._add(name, own, weights)
+        self.weight = running_sum(self.weight, weights)
+        self.count += weights.size
+        self.bytes_up += sum(_encoded_bytes(own) for own in fields.values())
+
+    def answers(self, *, seconds: float = 0.0) -> Answers:
+        """The sums over all clients that were added."""
+        with np.errstate(all="ignore"):
+            sums = {name: running.finished(self.weight) for name, running in self.vectors.items()}
+        sums |= {name: np.asarray(number) for name, number in self.numbers.items()}
+        sums |= {f"{name}_rounding": np.sqrt(own) for name, own in self.variances.items()}
+        return Answers(sums, self.weight, self.count, self.count, self.bytes_up, seconds)
+
+    def _add(self, name: str, own: Stack | FloatArray, weights: FloatArray) -> None:
+        if not isinstance(own, Stack):
+            self.numbers[name] = running_sum(self.numbers.get(name, 0.0), weights * own)
+            return
+        self.vectors.setdefault(name, RunningTotal.of(own)).add(own, weights)
+        if isinstance(own, RoundedStack):
+            self.variances[name] = own.variances(weights, self.variances.get(name, 0.0))
 
 
 def _encoded_bytes(field: Stack | FloatArray) -> int:

@@ -7,7 +7,7 @@ to answer on. So a sum over clients tells neither who answered nor what.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -270,6 +270,37 @@ def _hide(written: Integers, place: _Place, noise: Noise) -> None:
         else:
             own = np.frombuffer(drawn, dtype="<u8").reshape(form.words, size)
             words[form][:, begin : begin + size] = own
+
+
+class RunningIntegers:
+    """The sums of one request as integers, on their way; clients without rows would send zeros.
+
+    Parameters
+    ----------
+    request, shape, is_scaled
+        What is asked, about coefficients of which shape, and whether features are scaled.
+    clients
+        How many contributions are added up.
+    """
+
+    def __init__(
+        self, request: Request, shape: tuple[int, ...], is_scaled: bool, clients: int
+    ) -> None:
+        self._layout = layout_of([(request, shape, is_scaled)])
+        self._total = Integers.zeros(*self._layout.counts)
+        self._clients = clients
+
+    def add(self, fields: Fields, weights: FloatArray) -> None:
+        """Add the answers of some clients, each with its w_i."""
+        with np.errstate(all="ignore"):
+            for of_one, weight in zip(by_client(fields, weights.size), weights, strict=True):
+                contribution = [(of_one, float(weight))]
+                self._total.add(self._layout.encode(contribution, clients=self._clients))
+
+    def answers(self) -> Answers:
+        """The sums over all clients that were added."""
+        (found,) = self._layout.decode(self._total)
+        return replace(found, bytes_up=self._clients * self._layout.bytes)
 
 
 def layout_of(asked: Sequence[tuple[Request, tuple[int, ...], bool]]) -> SumLayout:

@@ -10,6 +10,7 @@ from fedsparse.compute import Clients
 from fedsparse.compute.kernels.plan import Plan
 from fedsparse.compute.kernels.random import sample_without_replacement
 from fedsparse.compute.stacks import DenseStack, Stack, flatten
+from fedsparse.problem.losses import Loss
 from fedsparse.problem.sparsity import Sparsity
 from fedsparse.requests.request import Fields, Request, Shapes
 
@@ -89,20 +90,21 @@ class LocalSteps(Request):
         if not clients.loss.is_compiled or (self.sparsity is not None and threshold is None):
             return self._walked(clients, which)
         kept = 0 if threshold is None else threshold.kept
-        plan = self._plan(clients, kept)
+        plan = self.plan(clients.loss, kept)
         return clients.local_steps(
             self.x, self.snapshot, plan, threshold, which, with_objective=self.with_objective
         )
 
-    def _plan(self, clients: Clients, kept: int) -> Plan:
-        l2 = clients.loss.l2
+    def plan(self, loss: Loss, kept: int) -> Plan:
+        """The numbers of the steps, with H_τ to ``kept`` entries after each; 0: without."""
+        l2 = loss.l2
         shrink = 1.0 - self.step_size * (l2 + self.proximal)
         pull = self.step_size * self.proximal
         decay = 1.0
         for _ in range(self.steps):
             decay = shrink * decay + pull
         return Plan(
-            loss=clients.loss.code,
+            loss=loss.code,
             steps=self.steps,
             step_size=float(self.step_size),
             shrink=float(shrink),

@@ -12,16 +12,19 @@ from fedsparse.tables.inspecting import Inspection, inspect_tables
 from fedsparse.tables.loading import Loaded, load_tables
 from fedsparse.tables.numbered import NumberedEncoding
 from fedsparse.tables.sentences import Finding
+from fedsparse.tables.shards import LibsvmShards, TableShards
 
 __all__ = [
     "EncodedColumn",
     "Encoding",
     "Finding",
     "Inspection",
+    "LibsvmShards",
     "Loaded",
     "NumberedEncoding",
     "Roles",
     "SiteDescription",
+    "TableShards",
     "agree",
     "describe",
     "inspect_tables",

@@ -348,11 +348,20 @@ def check_libsvm_task(task: Task) -> None:
 def _sites(files: Sequence[Path], counts: Sequence[int], roles: Roles) -> AnyArray:
     if roles.site is None:
         return np.repeat(np.array(site_names(files), dtype=np.str_), counts)
-    return np.concatenate([_query_numbers(file) for file in files])
+    return np.concatenate([query_numbers(file) for file in files])
 
 
-def _query_numbers(file: Path) -> AnyArray:
-    """The query number of every row; the rows themselves have been parsed before."""
+def query_numbers(file: Path) -> AnyArray:
+    r"""The query number of every row; the rows themselves have been parsed before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "two.libsvm"
+    >>> _ = path.write_text("+1 qid:7 1:0.5\n-1 qid:8 2:1\n")
+    >>> query_numbers(path).tolist()
+    ['7', '8']
+    """
     found = []
     with decompressed(file) as lines:
         for number, line in enumerate(lines, 1):
@@ -362,7 +371,7 @@ def _query_numbers(file: Path) -> AnyArray:
             if len(words) < 2 or not words[1].startswith(_QUERY):
                 raise DataError(
                     f"{file}, line {number} has no query number such as qid:3; "
-                    "give every row one, or leave --site qid out"
+                    "give every row one, or do not ask for sites by them (--site qid)"
                 )
             found.append(words[1][len(_QUERY) :].decode())
     return np.array(found, dtype=np.str_)

@@ -51,7 +51,7 @@ def test_answers_put_together_give_the_bits_of_one_process(loss, request_, stora
     assert isinstance(whole, RoundedStack)
     weights = np.array([1.0, 0.25, 3.0, 0.5])
     assert stacked.total(weights).tobytes() == whole.total(weights).tobytes()
-    assert stacked.rounding(weights).tobytes() == whole.rounding(weights).tobytes()
+    assert stacked.variances(weights).tobytes() == whole.variances(weights).tobytes()
     assert stack_bytes(stacked) == stack_bytes(whole)
     blocks = request_.matrices().blocks
     assert stack_bytes(whole) == sum(len(matrices_to_bytes(own, blocks)) for own in whole.written)

@@ -20,17 +20,18 @@ FACTS = {
 
 def a_run(algorithm, objectives, *, server="plain", stage="final", seed=0, gamma=0.1, k=2, ok=True):
     rounds = len(objectives)
+    steps = 1 if algorithm == "Distributed-IHT" else k
     return pl.DataFrame(
         {
             "stage": stage,
             "seed": seed,
             "algorithm": algorithm,
             "server": server,
-            "local_steps": 1 if algorithm == "Distributed-IHT" else k,
-            "step_size": gamma,
+            "local_steps": pl.Series([steps] * rounds, dtype=pl.Int64),
+            "step_size": pl.Series([gamma] * rounds, dtype=pl.Float64),
             "diverged": not ok,
             "round": range(rounds),
-            "iterations": [k * r for r in range(rounds)],
+            "iterations": [(steps or 0) * r for r in range(rounds)],
             "objective": [float(value) for value in objectives],
         }
     )
@@ -61,11 +62,11 @@ class TestRounds:
             "holds with a smaller factor, 1.2× instead of 2×"
         )
 
-    def test_what_only_extrapolation_reaches_is_said_so_with_the_reason(self):
+    def test_what_only_the_adaptive_step_reaches_is_said_so_with_the_reason(self):
         slow = a_run("Fed-HT", SLOW, gamma=0.001)
-        fast = a_run("Fed-HT", [9, 4, 3, 2, 2, 2, 2], server="extrapolated")
+        fast = a_run("Fed-HT", [9, 4, 3, 2, 2, 2, 2], server="adaptive")
         found = verdict(judged([BASELINE, slow, fast, *GRID]), "Fed-HT needs")
-        assert found.startswith("holds with the extrapolated server step and automatic γ; not as")
+        assert found.startswith("holds with the adaptive server step and automatic γ; not as")
         assert "up to 10 times that of f: 1 of 1 settings diverged" in found
         assert "its best γ is 0.001, while Distributed-IHT can use 0.1" in found
 
@@ -91,13 +92,13 @@ def test_time_counts_the_delay_of_rounds_and_the_steps():
 class TestLowest:
     text = TINY.replace("speedup = 1.5", 'lowest = "FedIter-HT"')
 
-    def table(self, fed, federated_iterative, extrapolated):
+    def table(self, fed, federated_iterative, adaptive):
         return judged(
             [
                 BASELINE,
                 a_run("Fed-HT", [9, *[fed] * 6]),
                 a_run("FedIter-HT", [9, *[federated_iterative] * 6]),
-                a_run("FedIter-HT", [9, *[extrapolated] * 6], server="extrapolated"),
+                a_run("FedIter-HT", [9, *[adaptive] * 6], server="adaptive"),
                 *GRID,
             ],
             self.text,
@@ -106,9 +107,14 @@ class TestLowest:
     def test_the_lowest_end_of_three_holds(self):
         assert verdict(self.table(2.5, 2.0, 9.0), "FedIter-HT ends") == "holds"
 
-    def test_lower_with_extrapolation_is_said_so(self):
+    def test_lower_with_the_adaptive_step_is_said_so(self):
         found = verdict(self.table(2.0, 2.5, 1.0), "FedIter-HT ends")
-        assert found.startswith("holds with the extrapolated server step and automatic γ; as writt")
+        assert found.startswith("holds with the adaptive server step and automatic γ; as written")
+
+    def test_what_is_not_the_papers_is_none_of_the_three(self):
+        runs = [BASELINE, a_run("Fed-HT", [9, *[2.5] * 6]), a_run("FedIter-HT", [9, *[2.0] * 6])]
+        found = judged([*runs, a_run("FedSplice", [9, 1], k=None, gamma=None), *GRID], self.text)
+        assert verdict(found, "FedIter-HT ends") == "holds"
 
     def test_otherwise_it_does_not_hold(self):
         found = verdict(self.table(2.0, 2.5, 9.0), "FedIter-HT ends")

@@ -31,7 +31,7 @@ class TestThePapersExperiments:
 def test_quick_changes_only_what_it_names():
     full, quick = parse_settings(TINY, "tiny.toml"), parse_settings(TINY, "tiny.toml", quick=True)
     assert (quick.rounds, quick.seeds, quick.grid.step_sizes) == (4, [0], [0.01])
-    assert (quick.grid.rounds, quick.data) == (full.grid.rounds, full.data)
+    assert (quick.grid.local_steps, quick.data) == (full.grid.local_steps, full.data)
 
 
 def test_a_file_of_ones_own_is_read(tmp_path):
@@ -45,7 +45,7 @@ def test_a_file_of_ones_own_is_read(tmp_path):
     [
         (("sparsity = 5", "sparsity = 0"), r'tiny.toml: key "sparsity" is 0, but must be greater'),
         (("rounds = 6", 'rounds = "six"'), r'key "rounds" is \'six\', but must be a valid integer'),
-        (("finalists = 2", "finalist = 2"), r'key "grid.finalist" is unknown'),
+        (("[claims]", "finalists = 2\n[claims]"), r'key "grid.finalists" is unknown'),
         (("step_sizes = [10,", "step_sizes = [-1,"), r'key "grid.step_sizes.0" is -1'),
         (('loss = "squared"', 'loss = "hinge"'), r'key "loss" is \'hinge\', but must be \'squared'),
         (('title = "Tiny simulation"', ""), r'key "title" is missing'),

@@ -7,7 +7,7 @@ loss = "squared"
 sparsity = 5
 rounds = 6
 seeds = [0, 1]
-extrapolated_local_steps = 3
+adaptive_local_steps = 3
 
 [data]
 source = "simulation_1"
@@ -16,8 +16,6 @@ options = { clients = 6, samples = 8, width = 20, relevant = 4 }
 [grid]
 local_steps = [2, 3]
 step_sizes = [10, 0.01, 0.001]
-rounds = 3
-finalists = 2
 
 [claims]
 rounds = { Fed-HT = 3, FedIter-HT = 2 }

@@ -14,7 +14,7 @@ _MOST_ITERATIONS = 10_000
 
 
 @compiled
-def _start(vector: FloatArray) -> None:
+def start_vector(vector: FloatArray) -> None:
     """Fixed pseudo-random entries: no data are orthogonal to them by construction."""
     key = random.key(0, 0, 0, 0)
     for position in range(vector.size):
@@ -57,7 +57,7 @@ def gram_largest_eigenvalues(
         gram = matrix_at(grams, offsets[client], count, count)
         every_row = np.arange(count)
         vector, image = np.zeros((1, gram.shape[1])), np.zeros((1, gram.shape[1]))
-        _start(vector[0, :count])
+        start_vector(vector[0, :count])
         _normalize(vector[0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
@@ -82,7 +82,7 @@ def dense_largest_eigenvalues(
         rows = np.arange(pointer[clients[answer]], pointer[clients[answer] + 1])
         weights = block.targets[rows[0] : rows[0] + rows.size, 1]
         scores = np.empty((rows.size, 1))
-        _start(vector[0])
+        start_vector(vector[0])
         _normalize(vector[0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):
@@ -107,7 +107,7 @@ def csr_largest_eigenvalues(
         client = clients[answer]
         width = columns_of(block, client).size
         vector, image = np.empty((width, 1)), np.empty((width, 1))
-        _start(vector[:, 0])
+        start_vector(vector[:, 0])
         _normalize(vector[:, 0])
         eigenvalue = 0.0
         for _ in range(_MOST_ITERATIONS):

@@ -16,13 +16,11 @@ def squared_norm(vector: FloatArray) -> float:
 
 
 @compiled
-def dense_total(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted sum of rows."""
-    total = np.zeros(rows.shape[1])
+def add_dense_total(rows: FloatArray, weights: FloatArray, total: FloatArray) -> None:
+    """Add the weighted sum of rows to ``total``."""
     for client in range(rows.shape[0]):
         for position in range(total.size):
             total[position] += weights[client] * rows[client, position]
-    return total
 
 
 @compiled

@@ -1,9 +1,9 @@
-"""The paper's figures, and three of our own, drawn from tables alone."""
+"""The paper's figures, and four of our own, drawn from tables alone."""
 
-from fedsparse.report.convergence_charts import MEGABYTES
+from fedsparse.report.convergence_charts import GAP, MEGABYTES
 from fedsparse.report.figures.cluster_map import cluster_map
 from fedsparse.report.figures.error_scaling import scaling_figure
-from fedsparse.report.figures.method_comparison import comparison, costs
+from fedsparse.report.figures.method_comparison import comparison, costs, has_untuned, untuned
 from fedsparse.report.figures.settings_grid import grid_figure, has_grid
 from fedsparse.report.final_runs import finished
 from fedsparse.report.network import Network
@@ -20,8 +20,9 @@ def figures(tables: Tables, network: Network | None = None) -> dict[str, Chart]:
     """Draw every figure the tables have rows for, by the name of its file.
 
     Figures 1 to 5 are the paper's: clusters of the text data, the grid of settings, and the
-    algorithms compared on simulations and on real data. Figures 6 to 8 are ours: time on a
-    network, errors against the theory's rates, and bytes sent.
+    algorithms compared on simulations and on real data. Figures 6 to 9 are ours: time on a
+    network, errors against the theory's rates, bytes sent, and the adaptive server step beside
+    FedSplice.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def _comparisons(tables: Tables, network: Network) -> dict[str, Chart]:
     if simulations:
         drawn["figure-4-simulations"] = comparison(tables, simulations, "Simulations")
     if real:
-        drawn["figure-5-real-data"] = comparison(tables, real, "Real data")
+        drawn["figure-5-real-data"] = comparison(tables, real, "Real data", GAP)
     drawn["figure-6-network-time"] = costs(
         tables,
         compared,
@@ -89,6 +90,11 @@ def _comparisons(tables: Tables, network: Network) -> dict[str, Chart]:
         f"Time on a network: {network.delay:g} ms a round, {network.bandwidth:g} Mbit/s per client",
     )
     drawn["figure-8-bytes"] = costs(tables, compared, lambda _: MEGABYTES, "Data sent")
+    beyond = [name for name in compared if has_untuned(tables, name)]
+    if beyond:
+        drawn["figure-9-adaptive-and-fedsplice"] = untuned(
+            tables, beyond, "Nothing tuned: adaptive server step, and FedSplice"
+        )
     return drawn
 
 

@@ -9,18 +9,23 @@ from fedsparse.report.style import HUES
 from fedsparse.research.experiments.experiment_tables import Tables
 
 SWEEPS = {
-    "rows": (pl.col("clients") * pl.col("samples"), "Rows of all clients, NB"),
-    "width": (pl.col("width").log(), "log d, for d features"),
-    "width, one client": (pl.col("width").log(), "log d, one client"),
-    "clients": (pl.col("clients"), "Clients N, at the same NB"),
+    "rows": "Rows of all clients, NB",
+    "width": "log d, for d features",
+    "width, one client": "log d, one client",
+    "clients": "Clients N, at the same NB",
+    "noise": "Noise of the targets, σ²",
+    "dissimilarity": "Dissimilarity 𝓑² at x*",
+    "spread": "Spread (Σ βᵢ)², same covariance",
+    "row length": "Longest row 𝒦², same covariance",
 }
-"""What a sweep changes, and how its axis is named."""
+"""How the axis of the factor that a sweep varies is named."""
 
+COLUMNS = 4
 WIDTH = 190
 
 
 def scaling_figure(tables: Tables) -> alt.VConcatChart:
-    """Measured errors on logarithmic axes with fitted lines: rows for models, columns for sweeps.
+    """Measured errors on logarithmic axes with fitted lines: a panel a sweep, model after model.
 
     Parameters
     ----------
@@ -28,8 +33,10 @@ def scaling_figure(tables: Tables) -> alt.VConcatChart:
         ``scaling`` has the measurements, ``slopes`` what was fitted to them.
     """
     rows = [
-        alt.hconcat(
-            *(_panel(tables, model, sweep) for sweep in _sweeps(tables.scaling, model)), spacing=28
+        alt.concat(
+            *(_panel(tables, model, sweep) for sweep in _sweeps(tables.scaling, model)),
+            columns=COLUMNS,
+            spacing=28,
         )
         for model in tables.scaling["model"].unique(maintain_order=True)
     ]
@@ -47,10 +54,9 @@ def _sweeps(scaling: pl.DataFrame, model: str) -> list[str]:
 
 
 def _panel(tables: Tables, model: str, sweep: str) -> alt.LayerChart:
-    size, axis_title = SWEEPS[sweep]
     is_mine = (pl.col("model") == model) & (pl.col("sweep") == sweep)
-    points = tables.scaling.filter(is_mine).select("error", size=size)
-    x = alt.X("size:Q", title=axis_title).scale(type="log", nice=False, padding=12)
+    points = tables.scaling.filter(is_mine).select("factor", "error")
+    x = alt.X("factor:Q", title=SWEEPS[sweep]).scale(type="log", nice=False, padding=12)
     y = alt.Y("error:Q", title="Squared error ‖x − x*‖²").scale(type="log", nice=False, padding=8)
     dots = (
         alt.Chart(csv_data(points))
@@ -74,10 +80,10 @@ def _panel(tables: Tables, model: str, sweep: str) -> alt.LayerChart:
 
 def _line(points: pl.DataFrame, slope: float, colour: str, dash: list[int]) -> alt.Chart:
     """A line of a slope through the middle of the points, where a least-squares fit passes."""
-    sizes, errors = (np.log(points[name].to_numpy()) for name in ("size", "error"))
-    ends = np.array([sizes.min(), sizes.max()])
-    heights = errors.mean() + slope * (ends - sizes.mean())
-    table = pl.DataFrame({"size": np.exp(ends), "error": np.exp(heights)})
+    factors, errors = (np.log(points[name].to_numpy()) for name in ("factor", "error"))
+    ends = np.array([factors.min(), factors.max()])
+    heights = errors.mean() + slope * (ends - factors.mean())
+    table = pl.DataFrame({"factor": np.exp(ends), "error": np.exp(heights)})
     line = alt.Chart(csv_data(table))
     return line.mark_line(color=colour, strokeDash=dash, strokeWidth=2)  # type: ignore[no-any-return]
 

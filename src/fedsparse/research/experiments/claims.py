@@ -1,32 +1,24 @@
 """The paper's claims, each with its figure, ours, and a verdict worked out from the results.
 
 A claim about rounds compares with what Distributed-IHT reaches in all rounds, each algorithm at its
-best K and γ of the grid. A claim that fails so is tried once more with the extrapolated server
-step and automatic γ, which are not the paper's.
+best K and γ of the grid. A claim that fails so is tried once more with the adaptive server step and
+automatic γ, which are not the paper's.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from statistics import median
-from typing import Any
 
 import polars as pl
 
 from fedsparse.research.experiments.experiment_settings import ExperimentSettings
+from fedsparse.research.experiments.experiment_tables import ALGORITHMS
 from fedsparse.research.experiments.reading import CaughtUp, Reading, median_text
 
 NEARLY = 0.9
 """A factor this close to the paper's counts as the same."""
 
-SWEEPS = {
-    "rows": "rows NB",
-    "width": "log d",
-    "width, one client": "log d, one client",
-    "clients": "clients N, NB fixed",
-}
-"""What grows in the check of the corollaries."""
-
-WITH_EXTRAPOLATION = "with the extrapolated server step and automatic γ"
+WITH_ADAPTIVE_STEP = "with the adaptive server step and automatic γ"
 
 
 @dataclass(frozen=True)
@@ -60,42 +52,13 @@ def claims_table(
         *_lowest_claims(reading),
         *_samples_claims(reading),
     ]
-    return _as_table(claims)
+    return as_table(claims)
 
 
-def scaling_claims(slopes: pl.DataFrame) -> pl.DataFrame:
-    """Judge the rates of the corollaries by the slopes that were measured.
-
-    The corollaries are upper bounds, so an error that grows more slowly is in keeping with them.
-
-    Parameters
-    ----------
-    slopes
-        What `fedsparse.research.theory.scaling_study.scaling_slopes` gave; may be empty.
-    """
-    return _as_table([_scaling_claim(row) for row in slopes.iter_rows(named=True)])
-
-
-def _as_table(claims: list[Claim]) -> pl.DataFrame:
+def as_table(claims: list[Claim]) -> pl.DataFrame:
     """A table with its columns even where nothing is claimed."""
     schema = {field.name: pl.String for field in fields(Claim)}
     return pl.DataFrame([asdict(claim) for claim in claims], schema=schema)
-
-
-def _scaling_claim(row: dict[str, Any]) -> Claim:
-    if row["slope"] <= row["expected"]:
-        verdict = "holds"
-    elif row["low"] <= row["expected"]:
-        verdict = "holds within the interval"
-    else:
-        verdict = "does not hold because the error changes faster than the bound"
-    return Claim(
-        "Rates of the corollaries",
-        f"Error of FedIter-HT in {row['model']} regression against {SWEEPS[row['sweep']]}",
-        f"slope at most {row['expected']:g} (an upper bound)",
-        f"{row['slope']:.2f} (95 % interval {row['low']:.2f} to {row['high']:.2f})",
-        verdict,
-    )
 
 
 def _round_claims(reading: Reading) -> Iterator[Claim]:
@@ -148,20 +111,20 @@ def _judged(
 ) -> Claim:
     """A claim about how much sooner an algorithm is where Distributed-IHT ends."""
     plain = reading.reached(algorithm, "plain")
-    extrapolated = reading.reached(algorithm, "extrapolated")
-    ours = f"{plain.text(measure)}; extrapolated: {extrapolated.text(measure)}"
-    verdict = _verdict(plain, extrapolated, factor, measure)
+    adaptive = reading.reached(algorithm, "adaptive")
+    ours = f"{plain.text(measure)}; adaptive: {adaptive.text(measure)}"
+    verdict = _verdict(plain, adaptive, factor, measure)
     reason = reading.reason(algorithm) if measure == "rounds" else "of its rounds"
     if verdict.startswith("does not hold"):
         verdict += f" because {reason}"
-    elif WITH_EXTRAPOLATION in verdict:
+    elif WITH_ADAPTIVE_STEP in verdict:
         verdict += f"; not as written, because {reason}"
     return Claim(reading.settings.name, claim, paper, ours, verdict)
 
 
-def _verdict(plain: CaughtUp, extrapolated: CaughtUp, factor: float | None, measure: str) -> str:
+def _verdict(plain: CaughtUp, adaptive: CaughtUp, factor: float | None, measure: str) -> str:
     wanted = 1.0 if factor is None else factor
-    for reached, addition in ((plain, ""), (extrapolated, f" {WITH_EXTRAPOLATION}")):
+    for reached, addition in ((plain, ""), (adaptive, f" {WITH_ADAPTIVE_STEP}")):
         own = reached.factor(measure)
         if own is None or own <= 1.0:
             continue
@@ -179,7 +142,7 @@ def _lowest_claims(reading: Reading) -> Iterator[Claim]:
         return
     ends = reading.final_objectives()
     ours = "; ".join(f"{name} {median_text(values)}" for name, values in ends.items())
-    others = [name for name in ends if name != winner and ", " not in name]
+    others = [name for name in ends if name != winner and name in ALGORITHMS]
     wins = _wins(ends, winner, others)
     seeds = len(reading.settings.seeds)
     lowest = min([winner, *others], key=lambda name: median(ends[name]))
@@ -187,8 +150,8 @@ def _lowest_claims(reading: Reading) -> Iterator[Claim]:
         verdict = "holds"
     elif 2 * wins > seeds:
         verdict = f"holds with exceptions: on {wins} of {seeds} seeds"
-    elif _wins(ends, f"{winner}, extrapolated", others) == seeds:
-        verdict = f"holds {WITH_EXTRAPOLATION}; as written on {wins} of {seeds} seeds"
+    elif _wins(ends, f"{winner}, adaptive", others) == seeds:
+        verdict = f"holds {WITH_ADAPTIVE_STEP}; as written on {wins} of {seeds} seeds"
     else:
         verdict = f"does not hold because {lowest} ends lower on {seeds - wins} of {seeds} seeds"
     yield Claim(

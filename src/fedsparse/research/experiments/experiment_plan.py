@@ -6,11 +6,13 @@ from typing import Literal
 
 import polars as pl
 
-from fedsparse.algorithms import DistributedIHT, FedHT, FedIterHT
+from fedsparse.algorithms import DistributedIHT, FedHT, FedIterHT, FedSplice
+from fedsparse.algorithms.algorithm import Algorithm
 from fedsparse.algorithms.step_sizes import ServerStep, StepSize
 from fedsparse.research.experiments.experiment_settings import ExperimentSettings
+from fedsparse.research.experiments.experiment_tables import SPLICING
 
-Server = Literal["plain", "extrapolated"]
+Server = Literal["plain", "adaptive"]
 
 ALGORITHMS: dict[str, type[FedHT]] = {
     "Distributed-IHT": DistributedIHT,
@@ -27,9 +29,9 @@ class Method:
     Attributes
     ----------
     algorithm
-        A name of `ALGORITHMS`.
+        A name of `ALGORITHMS`, or FedSplice, which has none of the other options.
     server
-        ``"plain"``: x_{t+1} is the thresholded average; ``"extrapolated"``: see `FedAvg`.
+        ``"plain"``: x_{t+1} is the thresholded average; ``"adaptive"``: see `FedAvg`.
     local_steps
         K.
     step_size
@@ -37,11 +39,11 @@ class Method:
     """
 
     algorithm: str
-    server: Server
-    local_steps: int
-    step_size: float | None
+    server: Server = "plain"
+    local_steps: int | None = None
+    step_size: float | None = None
 
-    def build(self, sparsity: int) -> FedHT:
+    def build(self, sparsity: int) -> Algorithm:
         """The algorithm, ready to run.
 
         Examples
@@ -49,16 +51,26 @@ class Method:
         >>> Method("Fed-HT", "plain", 5, 0.1).build(200).step_size
         0.1
         """
+        if self.algorithm == SPLICING:
+            return FedSplice(sparsity)
         step_size: StepSize = "auto" if self.step_size is None else self.step_size
-        server_step: ServerStep = 1.0 if self.server == "plain" else "extrapolated"
+        server_step: ServerStep = 1.0 if self.server == "plain" else "adaptive"
         kind = ALGORITHMS[self.algorithm]
         if kind is DistributedIHT:
             return kind(sparsity, step_size=step_size, server_step=server_step)
+        assert self.local_steps is not None
         return kind(
             sparsity, local_steps=self.local_steps, step_size=step_size, server_step=server_step
         )
 
+    @property
+    def keeps_best(self) -> bool:
+        """Whether a run returns the best x it has seen, and not the last one."""
+        return self.algorithm == SPLICING or self.server == "adaptive"
+
     def __str__(self) -> str:
+        if self.algorithm == SPLICING:
+            return self.algorithm
         step = "auto" if self.step_size is None else f"{self.step_size:g}"
         return f"{self.algorithm}, {self.server}, K = {self.local_steps}, γ = {step}"
 
@@ -77,40 +89,36 @@ def grid_of(settings: ExperimentSettings, algorithm: str) -> list[Method]:
     return [Method(algorithm, "plain", k, gamma) for k in steps for gamma in grid.step_sizes]
 
 
-def extrapolated_of(settings: ExperimentSettings) -> list[Method]:
-    """The three algorithms with the extrapolated server step and automatic γ.
+def untuned_of(settings: ExperimentSettings) -> list[Method]:
+    """What is not the paper's and has no γ to choose.
+
+    These are its three algorithms with the adaptive server step and automatic γ, and FedSplice.
 
     Examples
     --------
     >>> from fedsparse.research.experiments import read_settings
-    >>> [method.local_steps for method in extrapolated_of(read_settings("rcv1"))]
-    [1, 10, 10]
+    >>> [method.local_steps for method in untuned_of(read_settings("rcv1"))]
+    [1, 10, 10, None]
     """
-    return [
-        Method(
-            algorithm,
-            "extrapolated",
-            1 if algorithm == "Distributed-IHT" else settings.extrapolated_local_steps,
-            None,
-        )
+    steps = settings.adaptive_local_steps
+    adaptive = [
+        Method(algorithm, "adaptive", 1 if algorithm == "Distributed-IHT" else steps)
         for algorithm in ALGORITHMS
     ]
+    return [*adaptive, Method(SPLICING)]
 
 
-def best_of(runs: Iterable[tuple[Method, pl.DataFrame]], count: int) -> list[Method]:
-    """The methods that ended lowest, best first; diverged ones are left out.
+def lowest_of(runs: Iterable[tuple[Method, pl.DataFrame]]) -> Method | None:
+    """The method that ended lowest, the first of several; None if all diverged.
 
     Examples
     --------
     >>> low = pl.DataFrame({"objective": [3.0, 1.0], "diverged": [False, False]})
     >>> high = pl.DataFrame({"objective": [3.0, 2.0], "diverged": [False, False]})
-    >>> runs = [(Method("Fed-HT", "plain", k, 0.1), run) for k, run in ((3, high), (5, low))]
-    >>> [method.local_steps for method in best_of(runs, 1)]
-    [5]
+    >>> lowest_of((Method("Fed-HT", "plain", k, 0.1), run) for k, run in ((3, high), (5, low)))
+    Method(algorithm='Fed-HT', server='plain', local_steps=5, step_size=0.1)
     """
-    finished = [
-        (float(run["objective"][-1]), place, method)
-        for place, (method, run) in enumerate(runs)
-        if not run["diverged"][-1]
+    ends = [
+        (float(run["objective"][-1]), method) for method, run in runs if not run["diverged"][-1]
     ]
-    return [method for _, _, method in sorted(finished, key=lambda item: item[:2])[:count]]
+    return min(ends, key=lambda end: end[0])[1] if ends else None

@@ -45,16 +45,10 @@ class DataSettings(_Table):
 
 
 class GridSettings(_Table):
-    """The search for each algorithm's best K and γ, on the first seed."""
+    """The search for each algorithm's best K and γ: on the first seed, every setting in full."""
 
     local_steps: Annotated[list[PositiveInt], Field(min_length=1)]
     step_sizes: Annotated[list[PositiveFloat], Field(min_length=1)]
-    rounds: PositiveInt
-    """Rounds of every setting."""
-    finalists: PositiveInt = 3
-    """So many of the best go on to all rounds before one is chosen."""
-    stop_above: PositiveFloat = 10.0
-    """A run whose objective exceeds so many times f(0) has diverged and is stopped."""
 
 
 class ClaimSettings(_Table):
@@ -85,8 +79,8 @@ class ExperimentSettings(_Table):
     sparsity: PositiveInt
     rounds: PositiveInt
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    extrapolated_local_steps: PositiveInt = 10
-    """K of Fed-HT and FedIter-HT with the extrapolated server step and automatic γ."""
+    adaptive_local_steps: PositiveInt = 10
+    """K of Fed-HT and FedIter-HT with the adaptive server step and automatic γ."""
     data: DataSettings
     grid: GridSettings
     claims: ClaimSettings = ClaimSettings()

@@ -2,8 +2,10 @@
 
 ``results`` has a row per run and evaluated round. Its ``stage`` is "grid" for the search over
 local steps K and step sizes γ, and "final" for the settings it chose, run with several seeds; its
-``server`` is "plain" or "extrapolated". A step size of null was chosen automatically. A run that
-diverged ends early. `COLUMNS` lists what each table must have.
+``server`` is "plain" or "adaptive". A step size of null was chosen automatically; FedSplice has
+neither K nor γ. ``objective`` is f of the x that the run would return after that round: the last
+one, or where a method keeps the best (adaptive, FedSplice), that one. A run that diverged ends
+early. `COLUMNS` lists what each table must have.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +20,10 @@ ALGORITHMS = ("Distributed-IHT", "Fed-HT", "FedIter-HT")
 REFERENCE = ALGORITHMS[0]
 """The algorithm the others are measured by."""
 
-SERVERS = ("plain", "extrapolated")
+SPLICING = "FedSplice"
+"""Not of the paper: the lowest f it reaches stands for f*."""
+
+SERVERS = ("plain", "adaptive")
 
 EXPERIMENTS = ("simulation-1", "simulation-2", "e2006", "rcv1", "mnist")
 """Of the paper, in the order in which they are shown."""
@@ -35,7 +40,7 @@ COLUMNS = {
     ),
     "clusters": ("experiment", "x", "y", "cluster"),
     "claims": ("experiment", "claim", "paper", "ours", "verdict"),
-    "scaling": ("model", "sweep", "clients", "samples", "width", "repetition", "error"),
+    "scaling": ("model", "sweep", "factor", "error"),
     "slopes": ("model", "sweep", "slope", "low", "high", "expected"),
 }
 
@@ -75,7 +80,7 @@ class Tables:
     def __post_init__(self) -> None:
         for name in COLUMNS:
             _check_columns(name, getattr(self, name))
-        _check_values("algorithm", self.results, ALGORITHMS)
+        _check_values("algorithm", self.results, (*ALGORITHMS, SPLICING))
         _check_values("server", self.results, SERVERS)
         _check_described(self.results, self.experiments)
 

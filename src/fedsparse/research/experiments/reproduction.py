@@ -2,22 +2,34 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from fedsparse.files import ready_folder, write_atomically
-from fedsparse.research.experiments.claims import claims_table, scaling_claims
+from fedsparse.research.experiments.claims import claims_table
 from fedsparse.research.experiments.experiment_settings import NAMES, check_name
 from fedsparse.research.experiments.experiment_tables import Tables
+from fedsparse.research.experiments.message_study import measure_messages
 from fedsparse.research.experiments.problems import load_experiment
-from fedsparse.research.experiments.runner import Doing, Runner
+from fedsparse.research.experiments.runner import Doing, Means, Runner
 from fedsparse.research.experiments.store import Store, as_parquet
+from fedsparse.research.experiments.study_claims import (
+    message_claims,
+    scaling_claims,
+    split_claims,
+)
 from fedsparse.research.theory.scaling_study import measure_scaling, scaling_slopes
+from fedsparse.research.theory.split_study import measure_splits
 from fedsparse.version import __version__
 
 ALL = "all"
-"""Stands for every experiment, and for the check of the corollaries' rates."""
+"""Stands for every experiment, and for the studies of what the paper says beside them."""
+
+
+STUDIES = {"messages": 1, "splits": 1, "scaling": 2}
+"""Raised when what an earlier fedsparse measured must not be used any more."""
 
 
 def names_of(name: str) -> list[str]:
@@ -41,7 +53,8 @@ def reproduce(
     watch: Callable[[Doing], None],
     *,
     quick: bool = False,
-    scaling: bool = False,
+    studies: bool = False,
+    means: Means | None = None,
 ) -> Tables:
     """Work out the tables of experiments; what the store holds is not run again.
 
@@ -52,26 +65,38 @@ def reproduce(
     store
         Where finished work lies.
     watch
-        Called before every piece of work.
+        Called as by `fedsparse.research.experiments.runner.Runner`.
     quick
         The small version of every experiment.
-    scaling
-        Measure, too, how errors of FedIter-HT change with the size of the problem.
+    studies
+        Measure, too, how errors of FedIter-HT change with the size of the problem, what non-IID
+        rows do, and how many bytes travel.
+    means
+        What to run experiments on; studies are measured in this process.
     """
     experiments = [load_experiment(name, quick=quick) for name in names]
     for experiment in experiments:
         _ = experiment.table  # what is missing is told before an hour of work, not after
-    found = [Runner(experiment, store, watch).finish() for experiment in experiments]
+    found = [Runner(experiment, store, watch, means).finish() for experiment in experiments]
     claims = [
         claims_table(experiment.settings, tables.results, tables.facts)
         for experiment, tables in zip(experiments, found, strict=True)
     ]
-    measured, slopes = _scaling(store, watch, quick) if scaling else (pl.DataFrame(),) * 2
+    studied = _studied(store, watch, quick) if studies else {}
+    measured = studied.get("scaling", pl.DataFrame())
+    slopes = scaling_slopes(measured) if measured.height else pl.DataFrame()
     return Tables(
         results=pl.concat([tables.results for tables in found]),
         experiments=pl.concat([tables.facts for tables in found]),
         clusters=_joined([tables.clusters for tables in found]),
-        claims=pl.concat([*claims, scaling_claims(slopes)]),
+        claims=pl.concat(
+            [
+                *claims,
+                message_claims(studied.get("messages", pl.DataFrame())),
+                split_claims(studied.get("splits", pl.DataFrame())),
+                scaling_claims(slopes),
+            ]
+        ),
         scaling=measured,
         slopes=slopes,
     )
@@ -87,13 +112,19 @@ def save_tables(tables: Tables, folder: Path) -> None:
     write_atomically(folder / "claims.csv", tables.claims.write_csv().encode())
 
 
-def _scaling(
-    store: Store, watch: Callable[[Doing], None], quick: bool
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    watch(Doing("scaling", "errors on growing problems", 0, 1))
-    configuration = {"fedsparse": __version__, "quick": quick}
-    measured = store.recall("scaling", configuration, lambda: measure_scaling(quick=quick))
-    return measured, scaling_slopes(measured)
+def _studied(store: Store, watch: Callable[[Doing], None], quick: bool) -> dict[str, pl.DataFrame]:
+    """Tables of the studies by name."""
+    works = {
+        "messages": ("bytes of a round", measure_messages),
+        "splits": ("the same rows in other hands", measure_splits),
+        "scaling": ("errors on growing problems", measure_scaling),
+    }
+    tables = {}
+    for done, (name, (what, measure)) in enumerate(works.items()):
+        watch(Doing("studies", what, done, len(works)))
+        configuration = {"fedsparse": __version__, "quick": quick, "study": STUDIES[name]}
+        tables[name] = store.recall(name, configuration, partial(measure, quick=quick))
+    return tables
 
 
 def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:

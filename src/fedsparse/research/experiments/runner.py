@@ -1,29 +1,37 @@
-"""Run an experiment: grid search, the chosen settings on every seed, facts about the data."""
+"""Run an experiment: grid search, the chosen settings on every seed, facts about the data.
+
+Every K × γ of the grid is run for all rounds on the first seed. The best setting of an algorithm is
+the one whose last f is lowest, among those that did not diverge: see `fedsparse.engines.run` for
+when a run has diverged, and ends.
+"""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from fedsparse.engines.engine import Engine
 from fedsparse.engines.history import Record, as_table
-from fedsparse.engines.run import run
+from fedsparse.engines.opening import open_engine
+from fedsparse.engines.result import Result
+from fedsparse.engines.run import run_together
 from fedsparse.errors import DivergenceWarning
 from fedsparse.research.data.clusters import cluster_map
 from fedsparse.research.experiments.experiment_plan import (
     ALGORITHMS,
     Method,
-    best_of,
-    extrapolated_of,
     grid_of,
+    lowest_of,
+    untuned_of,
 )
 from fedsparse.research.experiments.facts import facts_of
 from fedsparse.research.experiments.problems import Experiment, Problem
 from fedsparse.research.experiments.store import Store
 from fedsparse.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 """Raised when saved runs of an earlier fedsparse must not be used any more."""
 
 
@@ -35,6 +43,23 @@ class Doing:
     what: str
     done: int
     total: int
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a reproduction runs on, and whether it draws what is slow.
+
+    Attributes
+    ----------
+    engine, device
+        See `fedsparse.engines.opening.open_engine`.
+    maps
+        Whether to place clustered text on a plane, by t-SNE.
+    """
+
+    engine: str = "local"
+    device: str | None = None
+    maps: bool = True
 
 
 @dataclass(frozen=True)
@@ -56,8 +81,17 @@ class ExperimentTables:
     clusters: pl.DataFrame
 
 
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """The problem of a seed, and the engine that answers on it."""
+
+    seed: int
+    problem: Problem
+    engine: Engine
+
+
 class Runner:
-    """Works out one experiment, run by run; what the store holds is not run again.
+    """Works out one experiment; what the store holds is not run again.
 
     Parameters
     ----------
@@ -66,72 +100,96 @@ class Runner:
     store
         Finished runs.
     watch
-        Called before every run.
+        Called before every piece of work, and after every round of runs.
+    means
+        What to run it on.
     """
 
     def __init__(
-        self, experiment: Experiment, store: Store, watch: Callable[[Doing], None]
+        self,
+        experiment: Experiment,
+        store: Store,
+        watch: Callable[[Doing], None],
+        means: Means | None = None,
     ) -> None:
         self._experiment = experiment
         self._settings = experiment.settings
         self._store = store
         self._watch = watch
-        self._opened: tuple[int, Problem] | None = None
+        self._means = means or Means()
+        self._opened: _Opened | None = None
         self._done = 0
         self._results: list[pl.DataFrame] = []
 
     def finish(self) -> ExperimentTables:
         """All runs and facts of the experiment."""
-        facts, clusters = self._facts(), self._clusters()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)  # the table tells
-            grid = self._grid()
-            methods = [*self._chosen(grid), *extrapolated_of(self._settings)]
-            for seed in self._settings.seeds:
-                for method in methods:
-                    self._result("final", seed, method, self._settings.rounds)
+        try:
+            facts, clusters = self._facts(), self._clusters()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DivergenceWarning)  # the table tells
+                methods = [*self._chosen(), *untuned_of(self._settings)]
+                for seed in self._settings.seeds:
+                    self._run_all("final", seed, methods)
+        finally:
+            self._close()
         return ExperimentTables(pl.concat(self._results), facts, clusters)
 
-    def _grid(self) -> list[tuple[Method, pl.DataFrame]]:
-        """Every K × γ on the first seed."""
-        settings = self._settings
-        return [
-            (method, self._result("grid", settings.seeds[0], method, settings.grid.rounds))
-            for algorithm in ALGORITHMS
-            for method in grid_of(settings, algorithm)
-        ]
-
-    def _chosen(self, grid: list[tuple[Method, pl.DataFrame]]) -> list[Method]:
-        """The setting of each algorithm that ends lowest after all rounds on the first seed."""
-        settings = self._settings
+    def _chosen(self) -> list[Method]:
+        """The best setting of each algorithm that has one."""
+        seed = self._settings.seeds[0]
         chosen = []
         for algorithm in ALGORITHMS:
-            own = [(method, table) for method, table in grid if method.algorithm == algorithm]
-            finalists = best_of(own, settings.grid.finalists)
-            if settings.grid.rounds < settings.rounds:
-                runs = [
-                    (method, self._result("finalist", settings.seeds[0], method, settings.rounds))
-                    for method in finalists
-                ]
-                finalists = best_of(runs, 1)
-            chosen += finalists[:1]
+            best = lowest_of(self._run_all("grid", seed, grid_of(self._settings, algorithm)))
+            chosen += [best] if best else []
         return chosen
 
-    def _result(self, stage: str, seed: int, method: Method, rounds: int) -> pl.DataFrame:
-        """The table of one run, which also goes into the results."""
-        self._tell(f"{stage}, seed {seed}: {method}")
-        configuration = self._configuration(seed) | {
-            "method": [method.algorithm, method.server, method.local_steps, method.step_size],
-            "rounds": rounds,
-            # A setting that survived the grid is run the same way again.
-            "stop_above": self._settings.grid.stop_above if method.server == "plain" else None,
-        }
-        history = self._store.recall(
-            self._settings.name,
-            configuration,
-            lambda: self._run(seed, method, rounds, configuration["stop_above"]),
-        )
-        table = history.select(
+    def _run_all(
+        self, stage: str, seed: int, methods: Sequence[Method]
+    ) -> list[tuple[Method, pl.DataFrame]]:
+        """The table of each method's run, which also goes into the results."""
+        name = self._settings.name
+        identities = {method: self._identity(seed, method) for method in methods}
+        found = {method: self._store.find(name, own) for method, own in identities.items()}
+        lacking = [method for method, table in found.items() if table is None]
+        self._done += len(methods) - len(lacking)
+        for batch in self._batches(lacking):
+            for method, result in zip(batch, self._run(stage, seed, batch), strict=True):
+                table = _as_saved(method, result)
+                found[method] = self._store.keep(name, identities[method], table)
+            self._done += len(batch)
+        runs = [(method, table) for method, table in found.items() if table is not None]
+        self._results += [self._as_result(stage, seed, method, table) for method, table in runs]
+        return runs
+
+    def _batches(self, methods: list[Method]) -> list[list[Method]]:
+        """What is run in lockstep, and saved when all of it is done.
+
+        An engine that answers many models in one pass over the rows is given all of them. The local
+        one answers one after the other, with all threads, and so gains nothing by it.
+        """
+        if self._means.engine == "local":
+            return [[method] for method in methods]
+        return [methods] if methods else []
+
+    def _run(self, stage: str, seed: int, batch: list[Method]) -> list[Result]:
+        what = str(batch[0]) if len(batch) == 1 else f"{len(batch)} settings together"
+        rounds, reached = self._settings.rounds, -1
+        self._tell(f"{stage}, seed {seed}: preparing {what}")
+        opened = self._open(seed)
+
+        def on_round(record: Record) -> None:
+            nonlocal reached
+            if record.round > reached:
+                reached = record.round
+                self._tell(f"{stage}, seed {seed}: {what}: round {reached} of {rounds}")
+
+        algorithms = [method.build(opened.problem.sparsity) for method in batch]
+        return run_together(algorithms, opened.engine, rounds=rounds, seed=seed, on_round=on_round)
+
+    def _as_result(
+        self, stage: str, seed: int, method: Method, history: pl.DataFrame
+    ) -> pl.DataFrame:
+        return history.select(
             pl.lit(self._settings.name).alias("experiment"),
             pl.lit(seed, pl.Int64).alias("seed"),
             pl.lit(stage).alias("stage"),
@@ -139,49 +197,26 @@ class Runner:
             pl.lit(method.server).alias("server"),
             pl.lit(method.local_steps, pl.Int64).alias("local_steps"),
             pl.lit(method.step_size, pl.Float64).alias("step_size"),
-            # Nobody is absent in one process; runs kept from earlier releases have no such column.
-            pl.exclude("absent"),
+            pl.all(),
         )
-        self._results.append(table)
-        return table
-
-    def _run(
-        self, seed: int, method: Method, rounds: int, stop_above: float | None
-    ) -> pl.DataFrame:
-        problem = self._problem(seed)
-        watcher = _Watcher(stop_above)
-        try:
-            result = run(
-                method.build(problem.sparsity),
-                problem.data,
-                loss=problem.loss,
-                rounds=rounds,
-                seed=seed,
-                on_round=watcher,
-            )
-            diverged = result.diverged
-        except _HopelessError:
-            diverged = True
-        return as_table(watcher.records).insert_column(0, pl.lit(diverged).alias("diverged"))
 
     def _facts(self) -> pl.DataFrame:
-        self._tell("samples per device and smoothness")
         first = self._settings.seeds[0]
         configuration = self._configuration(first) | {
             "facts": self._settings.model_dump(include={"title", "rounds", "claims"})
         }
-        return self._store.recall(
-            f"{self._settings.name}-facts",
-            configuration,
-            lambda: facts_of(self._experiment, self._problem(first)),
-        )
+
+        def work() -> pl.DataFrame:
+            return facts_of(self._experiment, self._open(first).problem)
+
+        name = f"{self._settings.name}-facts"
+        return self._piece("samples per device and smoothness", name, configuration, work)
 
     def _clusters(self) -> pl.DataFrame:
         """Where the rows of clustered text lie, for a picture."""
         table = self._experiment.table
-        if table is None or self._settings.data.source == "mnist":
+        if not self._means.maps or table is None or self._settings.data.source == "mnist":
             return pl.DataFrame()
-        self._tell("t-SNE of the clusters")
         first = self._settings.seeds[0]
 
         def work() -> pl.DataFrame:
@@ -190,7 +225,24 @@ class Runner:
             return points.insert_column(0, pl.lit(self._settings.name).alias("experiment"))
 
         name = f"{self._settings.name}-clusters"
-        return self._store.recall(name, self._configuration(first), work)
+        return self._piece("t-SNE of the clusters", name, self._configuration(first), work)
+
+    def _piece(
+        self, what: str, name: str, configuration: dict[str, Any], work: Callable[[], pl.DataFrame]
+    ) -> pl.DataFrame:
+        """A table that is no run."""
+        self._tell(what)
+        table = self._store.recall(name, configuration, work)
+        self._done += 1
+        return table
+
+    def _identity(self, seed: int, method: Method) -> dict[str, Any]:
+        """What fixes a run, and what its seconds are those of."""
+        return self._configuration(seed) | {
+            "method": [method.algorithm, method.server, method.local_steps, method.step_size],
+            "rounds": self._settings.rounds,
+            "engine": [self._means.engine, self._means.device],
+        }
 
     def _configuration(self, seed: int) -> dict[str, Any]:
         """What fixes the problem of a seed."""
@@ -206,40 +258,37 @@ class Runner:
             "seed": seed,
         }
 
-    def _problem(self, seed: int) -> Problem:
+    def _open(self, seed: int) -> _Opened:
         """The problem of a seed; one is held in memory at a time."""
-        if self._opened is None or self._opened[0] != seed:
+        if self._opened is None or self._opened.seed != seed:
+            self._close()
+            problem, means = self._experiment.problem(seed), self._means
+            engine = open_engine(
+                problem.data, problem.loss, engine=means.engine, device=means.device
+            )
+            self._opened = _Opened(seed, problem, engine)
+        return self._opened
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.engine.close()
             self._opened = None
-            self._opened = (seed, self._experiment.problem(seed))
-        return self._opened[1]
 
     def _tell(self, what: str) -> None:
         self._watch(Doing(self._settings.name, what, self._done, self.total))
-        self._done += 1
 
     @property
     def total(self) -> int:
-        """How many pieces of work there are at most."""
+        """How many pieces of work there are at most: runs, facts and a map."""
         settings = self._settings
         grid = sum(len(grid_of(settings, algorithm)) for algorithm in ALGORITHMS)
-        is_short = settings.grid.rounds < settings.rounds
-        finalists = settings.grid.finalists * len(ALGORITHMS) if is_short else 0
-        return grid + finalists + 2 * len(ALGORITHMS) * len(settings.seeds) + 2
+        finals = len(settings.seeds) * (len(ALGORITHMS) + len(untuned_of(settings)))
+        return grid + finals + 2
 
 
-class _HopelessError(Exception):
-    """The objective has risen so far that no more rounds are worth their time."""
-
-
-class _Watcher:
-    """Keeps the records of a run and stops it when it is hopeless."""
-
-    def __init__(self, stop_above: float | None) -> None:
-        self.records: list[Record] = []
-        self._stop_above = stop_above
-
-    def __call__(self, record: Record) -> None:
-        self.records.append(record)
-        limit = self._stop_above
-        if limit is not None and record.objective > limit * self.records[0].objective:
-            raise _HopelessError
+def _as_saved(method: Method, result: Result) -> pl.DataFrame:
+    """The history of a run in one process, where nobody is absent."""
+    table = as_table(result.records).drop("absent")
+    if method.keeps_best:
+        table = table.with_columns(pl.col("objective").cum_min())
+    return table.insert_column(0, pl.lit(result.diverged).alias("diverged"))

@@ -46,12 +46,22 @@ class Store:
         self, name: str, configuration: dict[str, Any], work: Callable[[], pl.DataFrame]
     ) -> pl.DataFrame:
         """The table of a configuration: from disk, or from ``work`` and then saved."""
+        known = self.find(name, configuration)
+        return self.keep(name, configuration, work()) if known is None else known
+
+    def find(self, name: str, configuration: dict[str, Any]) -> pl.DataFrame | None:
+        """The saved table of a configuration; None if there is none that can be read."""
         path = self._path(name, configuration)
-        known = _read(path)
-        if known is not None:
-            return known
-        table = work()
-        write_atomically(path, as_parquet(table))
+        if not path.exists():
+            return None
+        try:
+            return pl.read_parquet(io.BytesIO(path.read_bytes()))
+        except pl.exceptions.PolarsError:  # damaged: it will be worked out again
+            return None
+
+    def keep(self, name: str, configuration: dict[str, Any], table: pl.DataFrame) -> pl.DataFrame:
+        """Save a table, and hand it on."""
+        write_atomically(self._path(name, configuration), as_parquet(table))
         return table
 
     def _path(self, name: str, configuration: dict[str, Any]) -> Path:
@@ -71,13 +81,3 @@ def as_parquet(table: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     table.write_parquet(content)
     return content.getvalue()
-
-
-def _read(path: Path) -> pl.DataFrame | None:
-    """A saved table, or None if there is none that can be read."""
-    if not path.exists():
-        return None
-    try:
-        return pl.read_parquet(io.BytesIO(path.read_bytes()))
-    except pl.exceptions.PolarsError:  # damaged: it will be worked out again
-        return None
