@@ -33,3 +33,14 @@ def test_a_federation_says_what_to_install(tmp_path):
     done = fedsparse_alone("federation", "join", "bari", "--keys", str(tmp_path / "bari"))
     assert done.returncode == 2
     assert_one_line(done.stderr, "Flower is not installed; run: pip install 'fedsparse[flower]'")
+
+
+def test_a_strategy_says_what_to_install():
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED + "import fedsparse.federation.strategies"],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: fedsparse.federation.strategies needs Flower; "
+        "install it with pip install 'fedsparse[flower]'"
+    )

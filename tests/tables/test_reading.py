@@ -236,3 +236,10 @@ def test_messages_name_the_file_as_it_was_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(fs.DataError, match=re.escape("bari.csv has several columns")):
         read_table("bari.csv")
+
+
+def test_a_table_of_numbers_is_parsed_once_as_numbers_and_never_as_text(tmp_path, monkeypatch):
+    """Asked for no columns, polars 1 reads all, and polars 2 none of the rows."""
+    path = written(tmp_path, "a,b\n1,2\n3,4\n")
+    monkeypatch.setattr(pl, "read_csv", lambda *_, **__: pytest.fail("parsed as text"))
+    assert read_table(path).rows() == [(1, 2), (3, 4)]

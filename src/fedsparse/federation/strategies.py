@@ -9,9 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
-from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
+    from flwr.serverapp import Grid
+    from flwr.serverapp.strategy import FedAvg
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{__name__} needs Flower; install it with pip install 'fedsparse[flower]'"
+    ) from error
 
 from fedsparse.arrays import AnyArray
 from fedsparse.checks import check_count
