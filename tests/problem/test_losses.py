@@ -85,6 +85,17 @@ class TestNumbers:
             difference = float((above - below) / (2 * step[place]))
             assert slopes[place] == pytest.approx(difference, abs=1e-9)
 
+    @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+    def test_second_derivative_is_that_of_the_derivative(self, loss):
+        scores, step = np.linspace(-6.0, 6.0, 25), 1e-5
+        targets = np.ones(scores.size)
+        above, below = (
+            as_loss(loss).derivative(scores + shift, targets) for shift in (step, -step)
+        )
+        np.testing.assert_allclose(
+            as_loss(loss).second_derivative(scores), (above - below) / (2 * step), rtol=1e-6
+        )
+
     def test_value_is_the_mean_over_rows(self):
         assert fs.SquaredError().value([1.0, 2.0, 5.0], [0.0, 2.0, 2.0]) == pytest.approx(10 / 3)
         assert fs.Logistic().value([0.0, 0.0], [0, 1]) == pytest.approx(np.log(2))
