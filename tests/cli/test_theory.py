@@ -23,7 +23,6 @@ options = {{ clients = 3, samples = 40, width = 12, relevant = 3{more} }}
 [grid]
 local_steps = [3]
 step_sizes = [0.1]
-rounds = 3
 """
 LINEAR = {"loss": "squared", "l2": 0, "source": "simulation_1", "more": ""}
 LOGISTIC = {"loss": "logistic", "l2": 0.01, "source": "simulation_2", "more": ", positives = 10"}

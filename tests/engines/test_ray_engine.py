@@ -475,8 +475,31 @@ def test_a_cluster_that_goes_away_is_told_of_and_the_run_is_saved(tmp_path):
     assert_same_bits(found, fs.run(fs.FedHT(5, step_size=0.1), data, rounds=5))
 
 
+CLUSTER_THAT_IS_NOT_THERE = """
+import fedsparse as fs
+from tests.builders import clients_for, federate
+
+try:
+    fs.RayEngine(federate(clients_for("squared")), address="127.0.0.1:9")
+except fs.FederationError as error:
+    print(error)
+"""
+
+
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_told_of(monkeypatch):
+def test_a_cluster_that_is_not_there_is_told_of():
     pytest.importorskip("ray", reason="Ray is not installed")
-    with pytest.raises(fs.FederationError, match=r"there is no Ray cluster at 127.0.0.1:9 \("):
+    told = subprocess.run(
+        [sys.executable, "-c", CLUSTER_THAT_IS_NOT_THERE],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "there is no Ray cluster at 127.0.0.1:9 (" in told.stdout, told.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_another_cluster_than_the_one_that_was_joined_is_refused():
+    with pytest.raises(fs.OptionError, match=r"already.* to join 127\.0\.0\.1:9"):
         RayEngine(data_for("squared"), address="127.0.0.1:9")

@@ -53,6 +53,11 @@ class RayCluster:
         if self._joined:
             self._join(address or os.environ.get("RAY_ADDRESS"), cores)
         self._address = self._ray.get_runtime_context().gcs_address
+        if not self._joined and address not in (None, "auto", self._address):
+            raise OptionError(
+                f"this process works on the Ray cluster at {self._address} already; end that with "
+                f"ray.shutdown() to join {address}, or leave the address out"
+            )
         self._actors: list[Any] = []
         self._before: Any = None  # what the signal to end did before
         self._is_gone = False
