@@ -22,6 +22,9 @@ PANEL_WIDTH, PANEL_HEIGHT = 205, 190
 ROOM_ABOVE, ROOM_BELOW = 1.2, 1.05
 """Multiples of f(0) and of the lowest f where panels end."""
 
+_FEWEST_TICKS = 3
+"""Of which an axis can be read."""
+
 DRAWN, HIGH, DIVERGED = "drawn", "ended above f(0)", "diverged"
 """What became of a setting."""
 
@@ -124,10 +127,23 @@ def _panel(runs: pl.DataFrame, algorithm: str, steps: int, *, is_left: bool) -> 
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten: on less than a decade Vega's own would be crowded."""
+    """1, 2 and 5 times powers of ten; where few of them fall on the axis, every multiple.
+
+    Vega's own would be crowded on less than a decade.
+
+    Examples
+    --------
+    >>> _ticks(0.4, 60.0), _ticks(0.38, 0.75)
+    ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0], [0.4, 0.5, 0.6, 0.7])
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    values = [float(f"{times}e{power}") for power in powers for times in (1, 2, 5)]
-    return [value for value in values if low <= value <= high]
+    values: list[float] = []
+    for multiples in ((1, 2, 5), range(1, 10)):
+        values = [float(f"{times}e{power}") for power in powers for times in multiples]
+        values = [value for value in values if low <= value <= high]
+        if len(values) >= _FEWEST_TICKS:
+            break
+    return values
 
 
 def _drawn(points: pl.DataFrame) -> pl.DataFrame:
