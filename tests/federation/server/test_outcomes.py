@@ -110,9 +110,21 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("task", "asked", "sentence"),
         [
-            ("survival", "auto", "it was started with --event; train with --task survival"),
-            ("survival", "classification", "it was started with --event; train with --task"),
-            ("counts", "regression", "it was started with --exposure; train with --task counts"),
+            (
+                "survival",
+                "auto",
+                "it was started with --event; inspect and train with --task survival",
+            ),
+            (
+                "survival",
+                "classification",
+                "it was started with --event; inspect and train with --task",
+            ),
+            (
+                "counts",
+                "regression",
+                "it was started with --exposure; inspect and train with --task counts",
+            ),
             ("counts", "survival", "it was started without --event; start it with --time and"),
         ],
     )

@@ -220,7 +220,8 @@ class NamedTable(SiteTable):
         ):  # fmt: skip
             if name is not None and task != needed:
                 return [
-                    f"it was started with {option}; train with --task {needed}, or start it without"
+                    f"it was started with {option}; inspect and train with --task {needed}, "
+                    "or start it without"
                 ]
         return []
 
