@@ -2,36 +2,21 @@
 
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 
 import pytest
 
 from fedsparse.report.reproduction_page import reproduction_page
+from tests import chromium
+from tests.chromium import CHROMIUM
 from tests.report.runs import METHODS, made_up_history
 from tests.report.study import made_up_tables
 from tests.report.test_report import page_of
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=10000",
-    "--window-size=1280,1200",
-    "--enable-logging=stderr",
-)
+FLAGS = (*chromium.FLAGS, "--virtual-time-budget=10000", "--window-size=1280,1200")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH to open the page with"),
-]
+pytestmark = [pytest.mark.slow, chromium.in_browser]
 
 # Run after the page's own script; what it saw is left in the document.
 AFTERWARDS = """

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from fedsparse.federation.demonstration import free_port
+from tests.chromium import CHROMIUM, in_browser
 from tests.cli.commands import assert_one_line, fedsparse
 from tests.cli.federation.federations import Federation, write_table
-from tests.federation.server.watched_page import CHROMIUM, WatchedPage, in_browser, text_of
+from tests.federation.server.watched_page import WatchedPage, text_of
 
 pytestmark = pytest.mark.slow
 

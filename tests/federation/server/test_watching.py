@@ -26,8 +26,9 @@ from fedsparse.federation.server.watching import Watching
 from fedsparse.federation.sites.policy import Policy
 from fedsparse.federation.sites.site import Site
 from fedsparse.federation.sites.site_tables import NamedTable
+from tests.chromium import in_browser
 from tests.federation.grids import TARGET, Nodes, answering
-from tests.federation.server.watched_page import WatchedPage, drawn, in_browser, text_of
+from tests.federation.server.watched_page import WatchedPage, drawn, text_of
 
 SCRIPT = "<img src=x onerror=document.title='obeyed'><script>document.title='obeyed'</script>"
 EVIL = f"cork{SCRIPT}\u202e"

@@ -3,31 +3,15 @@
 import http.client
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 from urllib.parse import urlsplit
 
-import pytest
+from tests import chromium
+from tests.chromium import CHROMIUM
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--hide-scrollbars",
-    "--virtual-time-budget=5000",  # the page asks every two seconds
-)
-
-in_browser = pytest.mark.skipif(
-    CHROMIUM is None, reason="no chromium on PATH to open the page with"
-)
+# The page asks every two seconds.
+FLAGS = (*chromium.FLAGS, "--hide-scrollbars", "--virtual-time-budget=5000")
 
 
 class WatchedPage:
