@@ -104,6 +104,7 @@ def assert_same_analysis(found, expected):
     assert judged(found.evaluation) == judged(expected.evaluation)
     assert found.notes == expected.notes
     assert sure_of(found) == sure_of(expected)
+    assert estimated_at_sites(found) == estimated_at_sites(expected)
 
 
 def sure_of(found):
@@ -113,6 +114,11 @@ def sure_of(found):
     features = np.flatnonzero(found.fitted.coefficients)
     told = [found.sure.certainty(place, 1.0, has_ratio=False) for place in features]
     return told, found.sure.how_sure(None)
+
+
+def estimated_at_sites(found):
+    own = found.estimates_at_sites
+    return None if own is None else (own.names, own.values.tobytes(), own.errors.tobytes())
 
 
 def judged(evaluation):

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from fedsparse.modelling.certainty import Certainty, Estimated, HowSure, Interval
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.summary import (
     Calibration,
     ClassCurves,
     Confusion,
     CurvePoint,
+    EstimatesAtSites,
     Evaluation,
     FeatureAtSite,
     FeatureFacts,
@@ -794,6 +796,44 @@ class TestFeaturesAtSites:
         facts = self.facts(at_sites=())
         text = words(made_up_summary(names=["age"], features_by_site=(facts,)))
         assert "How sites differ was told to nobody" in text
+
+
+class TestEstimatesAtSites:
+    def summary(self, cork, ratio=None):
+        def estimated(value):
+            interval = Interval.of(value, value - 0.2, value + 0.2)
+            return Estimated.of(interval, 1.0, has_ratio=ratio is not None, p_value=None)
+
+        summary = made_up_summary(names=["age"])
+        (age,) = summary.model.features
+        age = age.model_copy(update={"certainty": Certainty(refitted=estimated(0.4))})
+        sure = HowSure(level=0.95, ratio=ratio, splits=0, exchanges=3)
+        model = summary.model.model_copy(update={"features": (age,), "how_sure": sure})
+        told = EstimatesAtSites(
+            feature="age",
+            by_site={"Bari": estimated(0.5), "Cork": None if cork is None else estimated(cork)},
+            inconsistency=None if cork is None else 0.42,
+            p_value=None if cork is None else 0.0001,
+        )
+        return summary.model_copy(update={"model": model, "estimates_at_sites": (told,)})
+
+    def test_every_site_has_its_own_with_how_much_they_differ(self):
+        html = shown(self.summary(cork=-0.1))
+        assert "What the rows of each site say" in html
+        own = ["42.%", "&lt; 0.001", "0.500 .0.300 to 0.700.", "−0.100 .−0.300 to 0.100."]
+        assert re.search("".join(f"<td>{cell}</td>" for cell in own), unlabelled(html))
+
+    def test_ratios_are_told_as_ratios(self):
+        html = shown(self.summary(cork=0.0, ratio="hazard ratio"))
+        assert "1.65 (1.35 to 2.01)" in html
+        assert "Hazard ratio per standard deviation" in html
+
+    def test_a_site_that_cannot_tell_has_a_dash(self):
+        html = unlabelled(shown(self.summary(cork=None)))
+        assert "<td>–</td><td>–</td><td>0.500 (0.300 to 0.700)</td><td>–</td>" in html
+
+    def test_there_is_no_such_section_where_nobody_may_know(self):
+        assert "What the rows of each site say" not in headings(made_up_summary())
 
 
 class TestWhereRowsWent:

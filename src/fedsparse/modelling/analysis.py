@@ -19,6 +19,7 @@ from fedsparse.modelling.choosing import (
     cross_validate,
     default_sparsities,
 )
+from fedsparse.modelling.estimates_by_site import FoundAtSites, estimating_at_sites
 from fedsparse.modelling.fitting import (
     NO_ROWS,
     FitOptions,
@@ -76,6 +77,8 @@ class Analysis:
         not asked for.
     sure
         How sure coefficients are; None if that was not worked out.
+    estimates_at_sites
+        What each site's own rows say of the coefficients; None where nobody may know.
     at_sites
         What each site says for itself; None where an engine may single sites out.
     exchanges
@@ -94,6 +97,7 @@ class Analysis:
     stability: Stability | None
     at_sites: SitesJudged | None
     sure: FoundSure | None
+    estimates_at_sites: FoundAtSites | None
     exchanges: int
     notes: tuple[str, ...]
     survival: SurvivalTold | None = None
@@ -178,7 +182,7 @@ class _Work:
         (model, evaluation) = yield from _both(
             self._model_and_stability(prepared, plan.pairs), self._judged(plan)
         )
-        selection, fitted, stability, sure = model
+        selection, fitted, stability, sure, estimates_at_sites = model
         if selection is not None:
             selection = _with_names(selection, self._names)
         options = replace(self._options, loss=prepared.loss, auto_rows=None)
@@ -201,6 +205,7 @@ class _Work:
             stability,
             at_sites,
             sure,
+            estimates_at_sites,
             0,
             notes,
             survival,
@@ -222,7 +227,9 @@ class _Work:
 
     def _model_and_stability(
         self, prepared: Prepared, pairs: int
-    ) -> Conversation[tuple[Selection | None, Fitted, Stability | None, FoundSure | None]]:
+    ) -> Conversation[
+        tuple[Selection | None, Fitted, Stability | None, FoundSure | None, FoundAtSites | None]
+    ]:
         """τ, then the model of that τ beside the features found again, and how sure they are."""
         (selection, known), others = yield from _both(
             self._chosen(self._engine, prepared), self._chosen_by_other_seeds(prepared)
@@ -231,7 +238,7 @@ class _Work:
             selection = selection.model_copy(update={"other_seeds": others})
         sparsity = selection.chosen if selection else int(self._asked.sparsity)
         with_intervals = sparsity > 0 and self._tells_intervals
-        (fitted, refitted), (stability, splits) = yield from _both(
+        (fitted, refitted, at_sites), (stability, splits) = yield from _both(
             self._final(prepared, sparsity, known, with_intervals),
             self._stability(sparsity, pairs, with_intervals),
         )
@@ -239,7 +246,7 @@ class _Work:
         if refitted is not None:
             exchanges = refitted[1] + (0 if splits is None else splits[1])
             sure = FoundSure(refitted[0], None if splits is None else splits[0], exchanges)
-        return selection, fitted, stability, sure
+        return selection, fitted, stability, sure, at_sites
 
     @property
     def _tells_intervals(self) -> bool:
@@ -290,8 +297,11 @@ class _Work:
 
     def _final(
         self, prepared: Prepared, sparsity: int, known: Fitted | None, with_intervals: bool
-    ) -> Conversation[tuple[Fitted, tuple[Refitted, int] | None]]:
-        """The model, and its coefficients without shrinkage with the exchanges these took."""
+    ) -> Conversation[tuple[Fitted, tuple[Refitted, int] | None, FoundAtSites | None]]:
+        """The model, and its coefficients without shrinkage with the exchanges these took.
+
+        Beside them, in the same messages, what single sites say of them.
+        """
         fitted = known
         if fitted is None:
             fitted = yield from fit_model(
@@ -300,9 +310,12 @@ class _Work:
         self._step(f"{sparsity} features")
         support = np.flatnonzero(fitted.coefficients)
         if not with_intervals or not support.size:
-            return fitted, None
-        refit = exchanges_of(refitting(prepared, fitted.result.coef, support))
-        return fitted, (yield from refit)
+            return fitted, None, None
+        refit, at_sites = yield from _both(
+            exchanges_of(refitting(prepared, fitted.result.coef, support)),
+            estimating_at_sites(prepared, fitted, support),
+        )
+        return fitted, refit, at_sites
 
     def _stability(
         self, sparsity: int, pairs: int, with_intervals: bool

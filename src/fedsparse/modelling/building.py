@@ -12,6 +12,7 @@ from fedsparse.arrays import FloatArray
 from fedsparse.engines.history import Record
 from fedsparse.modelling.analysis import Analysis
 from fedsparse.modelling.endings import sentence_on_early_end
+from fedsparse.modelling.estimates_by_site import told_at_sites
 from fedsparse.modelling.failing import failure_of
 from fedsparse.modelling.features_by_site import features_by_site
 from fedsparse.modelling.fitting import Fitted
@@ -212,6 +213,12 @@ def summarize(
         stability=found.stability,
         features_by_site=features_by_site(
             model.features, provenance.descriptions, provenance.counts
+        ),
+        estimates_at_sites=told_at_sites(
+            found.estimates_at_sites,
+            model.features,
+            np.flatnonzero(found.fitted.coefficients).tolist(),
+            found.options.loss.ratio,
         ),
         at_sites=found.at_sites,
         risk_groups=() if found.survival is None else found.survival.groups,

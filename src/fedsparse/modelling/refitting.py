@@ -6,7 +6,7 @@ features that were chosen beforehand. For those that were not, `fedsparse.modell
 estimates on rows that had no part in choosing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -94,7 +94,9 @@ class Refitted:
     plain: Estimates | None
 
 
-def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Conversation[Refitted]:
+def refitting(
+    prepared: Prepared, start: FloatArray, support: Int64Array, *, site: int | None = None
+) -> Conversation[Refitted]:
     """Estimate coefficients of some features on all rows of a lens.
 
     Of a quadratic loss this takes one exchange.
@@ -107,6 +109,8 @@ def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Con
         Coefficients of scaled features to begin at: those of the model, whose errors are told, too.
     support
         Places of the features.
+    site
+        Place of the one whose rows it is about; None: all sites together.
 
     Examples
     --------
@@ -129,8 +133,11 @@ def refitting(prepared: Prepared, start: FloatArray, support: Int64Array) -> Con
     shrunk: Estimates | None = None
     first: _Point | None = None
     before: _Point | None = None
+    which = None if site is None else np.array([site])
     for _ in range(_MOST_STEPS):
-        (answers,) = yield (prepared.engine.ask(Curvature(x, scaled), "samples"),)
+        (answers,) = yield (prepared.engine.ask(Curvature(x, scaled), "samples", which=which),)
+        if site is not None and first is None and answers.count:
+            prepared = _part_of(prepared, answers.weight)
         if not _is_told_by_all(answers, prepared):
             break
         point = _Point.at(x, scaled, answers, prepared)
@@ -243,6 +250,11 @@ class _Point:
             np.where(is_known, errors / scale, np.nan),
             np.inf if loss.dispersion is None else freedom,
         )
+
+
+def _part_of(prepared: Prepared, mass: float) -> Prepared:
+    """Rows that weigh so much; where weights differ, as many as weigh that on average."""
+    return replace(prepared, mass=mass, rows=round(prepared.rows * mass / prepared.mass))
 
 
 def _places(prepared: Prepared, support: Int64Array) -> Int64Array:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from fedsparse.files import PathLike
+from fedsparse.modelling.certainty import Estimated
 from fedsparse.modelling.intervals import Interval
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.stored import Stored, StoredPart
@@ -293,6 +294,18 @@ class FeatureFacts(StoredPart):
     """Empty where nobody may know of single sites."""
 
 
+class EstimatesAtSites(StoredPart):
+    """What each site's own rows say of a feature's coefficient, without shrinkage."""
+
+    feature: str
+    by_site: dict[str, Estimated | None]
+    """As if chosen beforehand; None where a site cannot say, or does not."""
+    inconsistency: float | None
+    """I²: the share of the sites' differences that chance does not explain."""
+    p_value: float | None
+    """That the coefficient is the same at all sites."""
+
+
 class FitSummary(Stored):
     """All that a report shows of a fit.
 
@@ -321,6 +334,8 @@ class FitSummary(Stored):
     stability: Stability | None = None
     features_by_site: tuple[FeatureFacts, ...] = ()
     """In the order of the model's features."""
+    estimates_at_sites: tuple[EstimatesAtSites, ...] = ()
+    """In the same order; empty where nobody may know of single sites."""
     risk_groups: tuple[RiskGroup, ...] = ()
     """Of survival: rows of low, middle and high risk, the model having learnt from them."""
     at_sites: SitesJudged | None = None

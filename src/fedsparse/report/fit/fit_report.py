@@ -7,6 +7,7 @@ from fedsparse.modelling.no_features import sentence_on_no_features
 from fedsparse.modelling.summary import FitSummary
 from fedsparse.report.fit.certainty_section import certainty_sections
 from fedsparse.report.fit.convergence_section import convergence_sections
+from fedsparse.report.fit.estimates_at_sites_section import estimates_at_sites_sections
 from fedsparse.report.fit.evaluation_section import evaluation_sections
 from fedsparse.report.fit.features_by_site_section import features_by_site_sections
 from fedsparse.report.fit.features_section import features_sections
@@ -55,6 +56,7 @@ def fit_page(summary: FitSummary) -> Page:
         *_no_features(summary),
         *features_sections(model, summary.stability),
         *certainty_sections(model),
+        *estimates_at_sites_sections(summary),
         *evaluation_sections(summary.evaluation),
         *survival_sections(summary),
         *selection_sections(summary.selection),

@@ -1,7 +1,7 @@
 """The forest plot: what each coefficient may be, as an interval."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def forest_chart(features: Sequence[Feature], sure: HowSure, look: ForestLook) -
     """
     is_ratio = sure.ratio is not None
     naive, valid, shrunk = (_rows(features, way, is_ratio) for way in _WAYS)
-    scale, axis = _across([*naive, *valid, *shrunk], is_ratio)
+    scale, axis = across([*naive, *valid, *shrunk], is_ratio=is_ratio)
     x = alt.X("value:Q", title=_title(sure), scale=scale, axis=axis)
     names = alt.Y(
         "feature:N",
@@ -217,8 +217,21 @@ def _title(sure: HowSure) -> str:
     return f"{(sure.ratio or 'coefficient').capitalize()} per standard deviation"
 
 
-def _across(rows: Sequence[dict[str, object]], is_ratio: bool) -> tuple[alt.Scale, alt.Axis]:
-    """Scale and axis that hold all intervals, and no effect."""
+def across(rows: Sequence[Mapping[str, object]], *, is_ratio: bool) -> tuple[alt.Scale, alt.Axis]:
+    """Scale and axis that hold all intervals, and no effect.
+
+    Parameters
+    ----------
+    rows
+        With ``value``, ``low`` and ``high``.
+    is_ratio
+        Whether they are ratios, which stand on a log axis around 1.
+
+    Examples
+    --------
+    >>> across([{"value": 2.0, "low": 1.5, "high": 3.0}], is_ratio=False)[0].to_dict()
+    {'domain': [0.0, 3.0], 'nice': True}
+    """
     none = 1.0 if is_ratio else 0.0
     ends = [none] + [
         value
