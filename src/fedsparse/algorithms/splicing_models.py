@@ -7,9 +7,9 @@ Entries of coefficients are numbered class · d + feature.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from fedsparse.algorithms.subset import Quadratic, best_subset, ranked_exchanges
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.stacks import flatten, unflatten
 from fedsparse.compute.triangles import from_triangle, triangle_size
+from fedsparse.compute.workers import side_by_side
 from fedsparse.errors import OptionError
 from fedsparse.problem.sparsity import Sparsity, TopK, TopKPerClass, TopKRows, as_sparsity
 from fedsparse.requests import Answers, ClassCurvature, Curvature, SharedCurvature, Slopes
+
+_Found = TypeVar("_Found")
 
 _LARGEST_EXPONENT = 120
 """Of a unit: float32 holds it."""
@@ -207,49 +210,76 @@ class ClassModels(Models):
 
     def lowest(self, known: Known, restarts: int) -> tuple[FloatArray, float]:
         """The best subset of every class; if that is what x has, the best exchange in one class."""
-        entries, gain = np.zeros(known.x.size), 0.0
-        for places, x, model, keep in self._of_classes(known):
-            chosen = best_subset(
-                model, self.sparsity, keep=keep, start=_support(x), restarts=restarts
+
+        def best(own: _OfClass) -> Int64Array:
+            return best_subset(
+                own.model, self.sparsity, keep=own.keep, start=_support(own.x), restarts=restarts
             )
-            entries[places] = _lowest_on(model, x, chosen)
-            gain += _gain(model, x, entries[places])
-        moved = unflatten(entries, self.shape)
+
+        moved, gain = self._moved(known, best)
         if self.classes == 1 or not np.array_equal(moved != 0, known.x != 0):
             return moved, gain
         return max([(moved, gain), *self.exchanges(known, 1)], key=lambda found: found[1])
 
     def lowest_on_support(self, known: Known) -> tuple[FloatArray, float]:
         """Class by class."""
-        moved, gain = np.zeros(known.x.size), 0.0
-        for places, x, model, _ in self._of_classes(known):
-            moved[places] = _lowest_on(model, x, _support(x))
-            gain += _gain(model, x, moved[places])
-        return unflatten(moved, self.shape), gain
+        return self._moved(known, lambda own: _support(own.x))
 
     def exchanges(self, known: Known, count: int) -> Iterator[tuple[FloatArray, float]]:
         """In one class; the others stay as they are."""
         known = known._replace(bend=known.bend * (_ALONE if self.classes > 1 else 1.0))
-        for places, x, model, keep in self._of_classes(known):
-            for chosen in ranked_exchanges(model, _support(x), count, keep=keep):
-                moved = flatten(known.x).copy()
-                moved[places] = _lowest_on(model, x, chosen)
-                yield unflatten(moved, self.shape), _gain(model, x, moved[places])
 
-    def _of_classes(
-        self, known: Known
-    ) -> Iterator[tuple[Int64Array, FloatArray, Quadratic, Int64Array]]:
-        """Of each class the entries of its union, x there, the model, and which are kept."""
-        width, begin = self.shape[0], 0
-        for label in range(self.classes):
-            own = np.flatnonzero(known.union // width == label)
-            places, end = known.union[own], begin + triangle_size(own.size)
+        def best(own: _OfClass) -> list[tuple[FloatArray, float]]:
+            ranked = ranked_exchanges(own.model, _support(own.x), count, keep=own.keep)
+            return [own.moved(chosen) for chosen in ranked]
+
+        for own, found in self._by_class(known, lambda own: (own, best(own))):
+            for values, gain in found:
+                moved = flatten(known.x).copy()
+                moved[own.places] = values
+                yield unflatten(moved, self.shape), gain
+
+    def _moved(
+        self, known: Known, choose: Callable[["_OfClass"], Int64Array]
+    ) -> tuple[FloatArray, float]:
+        """The lowest point of every class on the support that is chosen for it."""
+        entries, gain = np.zeros(known.x.size), 0.0
+        for own, (values, less) in self._by_class(known, lambda own: (own, own.moved(choose(own)))):
+            entries[own.places] = values
+            gain += less
+        return unflatten(entries, self.shape), gain
+
+    def _by_class(self, known: Known, work: Callable[["_OfClass"], _Found]) -> list[_Found]:
+        """What is found in each class, several of them at a time."""
+        width = self.shape[0]
+        members = [np.flatnonzero(known.union // width == label) for label in range(self.classes)]
+        ends = np.cumsum([triangle_size(own.size) for own in members])
+
+        def find(label: int) -> _Found:
+            own = members[label]
+            places = known.union[own]
+            triangle = known.triangles[ends[label] - triangle_size(own.size) : ends[label]]
             x = self.on_union(known.x, places)
-            model = known.model(
-                known.triangles[begin:end], x, known.gradient[own], known.rounding[own]
-            )
-            yield places, x, model, np.searchsorted(places, label * width + self.always)
-            begin = end
+            model = known.model(triangle, x, known.gradient[own], known.rounding[own])
+            keep = np.searchsorted(places, label * width + self.always)
+            return work(_OfClass(places, x, model, keep))
+
+        return side_by_side(find, range(self.classes))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfClass:
+    """Of a class the entries of its union, x there, the model, and which of them are kept."""
+
+    places: Int64Array
+    x: FloatArray
+    model: Quadratic
+    keep: Int64Array
+
+    def moved(self, chosen: Int64Array) -> tuple[FloatArray, float]:
+        """The lowest point on a support, and how much lower it is than x."""
+        values = _lowest_on(self.model, self.x, chosen)
+        return values, _gain(self.model, self.x, values)
 
 
 @dataclass(frozen=True)

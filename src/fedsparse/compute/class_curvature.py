@@ -146,7 +146,7 @@ def _worked_out(
     with one_thread():
         clients.workers.run(run, clients.data.counts[which])
     gradient = DenseStack(np.stack(gradients), gradients[0].shape)
-    return losses + clients.penalty(x), gradient, asked.stack(matrices)
+    return losses + clients.penalty(x), gradient, asked.stack(matrices, clients.workers)
 
 
 def _shape(x: FloatArray) -> tuple[int, int]:

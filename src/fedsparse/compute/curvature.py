@@ -52,7 +52,7 @@ def hessians(
     return (
         losses + clients.penalty(x),
         _stacked([(held, sums.gradient) for held, sums in found], (support.size,)),
-        asked.stack([[own] for own in matrices]),
+        asked.stack([[own] for own in matrices], clients.workers),
     )
 
 

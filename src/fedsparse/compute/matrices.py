@@ -10,6 +10,9 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute.asked_entries import AskedEntries, ClientMatrix, EntriesShape
 from fedsparse.compute.rounded_matrix import RoundedMatrix, as_rounded
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
+from fedsparse.compute.workers import Workers
+
+_ALONE = Workers(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,32 +28,45 @@ class RoundedStack(Stack):
         Which entries are asked for.
     clients
         Of each client its matrices: exact, or as they arrived.
+    workers
+        Threads that round and add up.
     """
 
     shape: EntriesShape
     clients: Sequence[Sequence[ClientMatrix | RoundedMatrix]]
+    workers: Workers = _ALONE
 
     @cached_property
     def written(self) -> Sequence[Sequence[RoundedMatrix]]:
         """As they travel."""
-        return [
-            [
-                own if isinstance(own, RoundedMatrix) else as_rounded(own, block)
-                for own, block in zip(client, self.shape.blocks, strict=True)
-            ]
-            for client in self.clients
-        ]
+        found: list[list[RoundedMatrix]] = [[]] * len(self.clients)
+
+        def write(order: Int64Array) -> None:
+            for place in order:
+                found[place] = [
+                    own if isinstance(own, RoundedMatrix) else as_rounded(own, block)
+                    for own, block in zip(self.clients[place], self.shape.blocks, strict=True)
+                ]
+
+        self.workers.run(write, np.ones(len(found), dtype=np.int64))
+        return found
 
     def add_to(self, total: FloatArray, weights: FloatArray) -> None:
         """Add Σ w_i x_i of what travels."""
         ends = np.cumsum([block.count for block in self.shape.blocks])
         parts = np.split(total, ends[:-1])
-        for place, (part, block) in enumerate(zip(parts, self.shape.blocks, strict=True)):
-            matrix = np.zeros((block.size, block.size))
-            matrix[block.mask] = part
-            for weight, client in zip(weights, self.written, strict=True):
-                client[place].add_to(matrix, weight, block)
-            part[:] = matrix[block.mask]
+        written = self.written
+
+        def add(order: Int64Array) -> None:
+            for place in order:
+                part, block = parts[place], self.shape.blocks[place]
+                matrix = np.zeros((block.size, block.size))
+                matrix[block.mask] = part
+                for weight, client in zip(weights, written, strict=True):
+                    client[place].add_to(matrix, weight, block)
+                part[:] = matrix[block.mask]
+
+        self.workers.run(add, np.ones(len(parts), dtype=np.int64))
 
     def variances(self, weights: FloatArray, start: FloatArray | float = 0.0) -> FloatArray:
         """Σ w_i² of the variances of rounding, added to those of other clients.
@@ -129,11 +145,11 @@ class AskedMatrices:
         shape = EntriesShape.of(self.blocks)
         return shape if self.is_short else tuple(shape)
 
-    def stack(self, clients: Sequence[Sequence[ClientMatrix]]) -> Stack:
-        """What clients tell."""
+    def stack(self, clients: Sequence[Sequence[ClientMatrix]], workers: Workers = _ALONE) -> Stack:
+        """What clients tell, rounded and added up by some threads."""
         shape = EntriesShape.of(self.blocks)
         if self.is_short:
-            return RoundedStack(shape, clients)
+            return RoundedStack(shape, clients, workers)
         found = [self._entries(client) for client in clients]
         if all(places.size == shape[0] for places, _ in found):
             return DenseStack(np.stack([values for _, values in found]), tuple(shape))

@@ -112,15 +112,19 @@ def as_rounded(own: ClientMatrix, asked: AskedEntries) -> RoundedMatrix:
     assert asked.units is not None
     with np.errstate(all="ignore"):  # units may be absurd; who gets what is not finite sees it
         held, units, is_known = own.held, asked.units[own.held], asked.is_known[own.held]
-        hessian = np.triu(own.hessian / units / units[:, None])
-        raw = _codes(hessian, _single(np.diag(hessian)), is_known, asked.bits)
-        if raw.codes.size < raw.asked * _FEW:
-            return RoundedMatrix(held, 0.0, np.empty(0), raw.spread, raw.step, raw.pairs, raw.codes)
+        diagonal, nowhere = np.diag(own.hessian) / units / units, np.zeros(held.size)
+        spread = _single(diagonal)
+        raw = _correlations(own.hessian, units, 0.0, nowhere, spread, is_known)
+        if np.count_nonzero(raw) < raw.size * _FEW:
+            pairs = np.flatnonzero(raw)
+            step, codes = _coded(raw[pairs], nowhere[:0], spread, asked.bits)
+            return RoundedMatrix(held, 0.0, nowhere[:0], spread, step, pairs, codes)
         mass, mean = _centre(own, units)
-        centred = hessian - np.triu(mass * np.outer(mean, mean)) if mean.size else hessian
-        spread = _single(np.maximum(np.diag(centred), 0.0))
-        told = _codes(centred, spread, is_known, asked.bits, mean)
-        return RoundedMatrix(held, mass, mean, told.spread, told.step, None, told.codes)
+        centre = mean if mean.size else nowhere
+        spread = _single(np.maximum(diagonal - mass * (centre * centre), 0.0))
+        values = _correlations(own.hessian, units, mass, centre, spread, is_known)
+        step, codes = _coded(values, mean, spread, asked.bits)
+        return RoundedMatrix(held, mass, mean, spread, step, None, codes)
 
 
 def _centre(own: ClientMatrix, units: FloatArray) -> tuple[float, FloatArray]:
@@ -140,15 +144,6 @@ def _centre(own: ClientMatrix, units: FloatArray) -> tuple[float, FloatArray]:
     return float(mass), mean.astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Coded:
-    spread: FloatArray
-    step: float
-    pairs: Int64Array
-    codes: Codes
-    asked: int
-
-
 def largest_code(bits: int) -> int:
     """The largest whole number that stands for a correlation.
 
@@ -165,31 +160,17 @@ def code_type(bits: int) -> "np.dtype[np.signedinteger]":
     return np.dtype(f"<i{bits // 8}")
 
 
-def _codes(
-    matrix: FloatArray,
-    spread: FloatArray,
-    is_known: BoolArray,
-    bits: int,
-    mean: FloatArray | None = None,
-) -> _Coded:
-    """Correlations as whole numbers: of all pairs if there is a mean, else of those that are not 0.
-
-    Where a pair has none, its code would be the dither alone. They are cut to ±1: what passes that
-    comes of a centre in float32, and would make for large steps.
-    """
-    values, asked = _correlations(matrix, spread, is_known)
-    pairs = np.arange(asked) if mean is not None else np.flatnonzero(values)
-    told, largest = values[pairs], largest_code(bits)
-    step = float(_single(np.array([np.abs(told).max(initial=0.0) / largest]))[0])
-    dither = _dither(np.empty(0) if mean is None else mean, spread, told.size)
-    whole = told / step if step > 0 else np.zeros(told.size)
-    drawn = np.rint(whole + _centred(dither))
-    codes = np.clip(drawn, -largest, largest).astype(code_type(bits))
-    return _Coded(spread, step, pairs, codes, asked)
-
-
-def _centred(dither: Dither) -> FloatArray:
-    return (dither.astype(np.float64) - _NO_DITHER) / 256.0
+def _coded(
+    values: FloatArray, mean: FloatArray, spread: FloatArray, bits: int
+) -> tuple[float, Codes]:
+    """Correlations as whole numbers of a step."""
+    largest = largest_code(bits)
+    most = max(values.max(initial=0.0), -values.min(initial=0.0))
+    step = float(_single(np.array([most / largest]))[0])
+    codes = np.zeros(values.size, dtype=code_type(bits))
+    if step > 0.0:
+        _write_codes(values, step, largest, _dither(mean, spread, values.size), codes)
+    return step, codes
 
 
 def _single(numbers: FloatArray) -> FloatArray:
@@ -200,10 +181,20 @@ def _single(numbers: FloatArray) -> FloatArray:
 
 @compiled
 def _correlations(
-    matrix: FloatArray, spread: FloatArray, is_known: BoolArray
-) -> tuple[FloatArray, int]:
+    hessian: FloatArray,
+    units: FloatArray,
+    mass: float,
+    mean: FloatArray,
+    spread: FloatArray,
+    is_known: BoolArray,
+) -> FloatArray:
+    """Of all asked pairs, around a centre, row by row.
+
+    They are cut to ±1: what passes that comes of a centre in float32, and would make for large
+    steps.
+    """
     size = spread.size
-    roots = np.sqrt(spread)
+    roots, scale = np.sqrt(spread), 1.0 / units
     values, count = np.zeros(size * (size - 1) // 2), 0
     for row in range(size):
         for column in range(row + 1, size):
@@ -211,10 +202,21 @@ def _correlations(
                 continue
             both = roots[row] * roots[column]
             if both > 0.0:
-                own = matrix[row, column] / both
+                entry = hessian[row, column] * scale[column] * scale[row]
+                own = (entry - mass * (mean[row] * mean[column])) / both
                 values[count] = -1.0 if own < -1.0 else 1.0 if own > 1.0 else own
             count += 1
-    return values[:count], count
+    return values[:count]
+
+
+@compiled
+def _write_codes(
+    values: FloatArray, step: float, largest: int, dither: Dither, codes: Codes
+) -> None:
+    """Round to whole steps, moved by the dither."""
+    for place in range(values.size):
+        drawn = np.rint(values[place] / step + (dither[place] - _NO_DITHER) / 256.0)
+        codes[place] = int(min(max(drawn, -largest), largest))
 
 
 @compiled

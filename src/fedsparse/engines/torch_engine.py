@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 from fedsparse.compute import Clients
 from fedsparse.engines.engine import Ask
@@ -25,9 +26,10 @@ class TorchEngine(LocalEngine):
     in the same exchange. Rows are copied to a GPU once for each lens; those of CSR are written out
     on the columns that their client has. Only sums over clients come back.
 
-    What is asked about local steps over all rows, objectives, gradients, slopes, curvature and
-    smoothness is answered on the device. Mini-batches, H_τ on groups or ranks, losses without a
-    compiled form (such as Cox's) and metrics are answered by the loops of `LocalEngine`.
+    What is asked about local steps over all rows, objectives, gradients, slopes, smoothness and,
+    of dense rows, curvature is answered on the device. Mini-batches, curvature of CSR rows, H_τ on
+    groups or ranks, losses without a compiled form (such as Cox's) and metrics are answered by the
+    loops of `LocalEngine`.
 
     Parameters
     ----------
@@ -68,6 +70,7 @@ class TorchEngine(LocalEngine):
             raise OptionError(f"precision must be 'float64' or 'float32', not {precision!r}")
         self.device = open_device(device)
         self._precision = precision
+        self._on_device: WeakKeyDictionary[Clients, DeviceRows] = WeakKeyDictionary()
         super().__init__(data, loss, threads)
 
     def answer_all(self, prepared: PreparedRows, asks: Sequence[Ask]) -> list[Answers]:
@@ -82,7 +85,7 @@ class TorchEngine(LocalEngine):
             own = [asks[place] for place in places]
             clients = prepared.clients
             rows = self._rows(clients) if clients and clients.loss.is_compiled else None
-            if kind is None or rows is None:  # matrices are worked out on the device, too
+            if kind is None or rows is None:  # matrices of dense rows come from the device
                 told = super().answer_all(prepared, own)
             else:
                 told = answer_alike(own, prepared, rows, self._workers)
@@ -96,7 +99,10 @@ class TorchEngine(LocalEngine):
         from fedsparse.compute.on_device.device_matrices import DeviceProducts
         from fedsparse.compute.on_device.device_rows import DeviceRows
 
-        if not isinstance(clients.products, DeviceProducts):
+        rows = self._on_device.get(clients)
+        if rows is None:
             rows = DeviceRows(clients, self.device, getattr(torch, self._precision))
-            clients.products = DeviceProducts(rows)
-        return clients.products.rows
+            self._on_device[clients] = rows
+            if not rows.is_sparse:  # matrices of sparse rows are smaller than what a device makes
+                clients.products = DeviceProducts(rows)
+        return rows

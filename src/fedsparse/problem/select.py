@@ -118,6 +118,15 @@ def keep_largest(vector: FloatArray, kept: int, result: FloatArray) -> None:
 
     Room comes from the caller because NumPy gets large arrays in huge pages, five times faster.
     """
+    if 2 * np.count_nonzero(vector) > vector.size:
+        magnitudes = np.abs(vector)
+        keys = magnitudes.view(np.int64)
+        threshold, quota = cut(keys, keys.size, kept, 0, np.empty_like(keys))
+        for entry in range(keys.size):
+            if keys[entry] >= threshold and (keys[entry] > threshold or quota > 0):
+                quota -= keys[entry] == threshold
+                result[entry] = vector[entry]
+        return
     positions = nonzero_positions(vector)
     magnitudes = np.empty(positions.size)
     for entry in range(positions.size):

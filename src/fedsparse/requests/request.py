@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.compute import Clients
 from fedsparse.compute.stacks import Stack, flatten
+from fedsparse.problem.select import nonzero_positions
 from fedsparse.requests.wire import vectors as wire
 
 Fields = Mapping[str, Stack | FloatArray]
@@ -63,4 +64,9 @@ class Request(ABC):
 
     def encoded_bytes(self) -> int:
         """Length of those vectors in the encoding of `wire.vectors`, for one client."""
-        return sum(len(wire.encode(flatten(vector))) for vector in self.vectors())
+        return sum(_encoded_length(flatten(vector)) for vector in self.vectors())
+
+
+def _encoded_length(vector: FloatArray) -> int:
+    places = nonzero_positions(vector)
+    return len(wire.encode_sparse(places, vector[places], vector.size))

@@ -15,7 +15,7 @@ from fedsparse.compute.on_device.device_rows import DeviceRows, Part
 
 
 class DeviceProducts:
-    """Matrices of clients whose rows are on a device.
+    """Matrices of clients whose rows are on a device, dense.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class DeviceProducts:
     def _of_part(
         self, part: Part, columns: Tensor, x: Tensor, *, is_covered: bool
     ) -> dict[int, ClientHessian]:
-        code, rows = self.rows.loss.code, part.on(columns)
+        code, rows = self.rows.loss.code, part.rows[:, :, columns]
         if is_covered:
             scores = x[:, columns] @ rows.mT
         else:
@@ -56,19 +56,16 @@ class DeviceProducts:
         gradients = _host((first @ rows)[:, 0])
         rows = rows * bends.sqrt()[:, :, None]
         hessians = _host(rows.mT @ rows)
-        helds = None if part.columns is None else part.holds(columns).cpu().numpy()
         found: dict[int, ClientHessian] = {}
         for place, client in enumerate(part.places):
-            held = None if helds is None else np.flatnonzero(helds[place])
-            own = slice(None) if held is None else held
             sums = BlockSums(
                 float(losses[place]),
-                gradients[place][own],
-                hessians[place] if held is None else hessians[place][np.ix_(held, held)],
+                gradients[place],
+                hessians[place],
                 float(masses[place]),
-                firsts[place][own],
+                firsts[place],
             )
-            found[int(client)] = (held, sums)
+            found[int(client)] = (None, sums)
         return found
 
     def class_rows(
@@ -77,7 +74,7 @@ class DeviceProducts:
         """Mean loss, and a client's rows on some features, which stay on the device."""
         (whole,) = self.rows.parts(np.array([client]), lambda rows, columns: 0)
         part, code = whole(), self.rows.loss.code
-        rows = part.on(self.rows.tensor(features))[0]
+        rows = part.rows[0][:, self.rows.tensor(features)]
         scores = (self.rows.vectors(x) @ rows.mT)[None, None]
         loss = float(mean_losses(code, scores, part.targets, part.weights))
         chances = _host(torch.softmax(scores, 2)[0, 0].T)

@@ -20,6 +20,9 @@ from fedsparse.compute.sparse_clients import SparseClients
 _MOST_PADDED = 1.3
 """Clients share a block while it takes at most so many times what they hold."""
 
+_SPARE_ON_GPU = 2**24
+"""Padded cells of a block that cost a GPU no more than one block more: it waits for the host."""
+
 _KEPT_SHARE = 0.5
 """Of a GPU's free memory, for CSR rows that stay written out."""
 
@@ -71,20 +74,9 @@ class Part:
     def holds(self, columns: Tensor) -> Tensor:
         """Which of some columns each client has: (clients, columns)."""
         assert self.columns is not None
-        return self.columns.gather(1, self._nearest(columns)) == columns
-
-    def _nearest(self, columns: Tensor) -> Tensor:
-        """Places among each client's columns of the first not below."""
-        assert self.columns is not None
         asked = columns.expand(self.places.size, -1).contiguous()
-        return torch.searchsorted(self.columns, asked).clamp_(max=self.columns.shape[1] - 1)
-
-    def on(self, columns: Tensor) -> Tensor:
-        """Rows on some columns; one that a client does not have is zero."""
-        if self.columns is None:
-            return self.rows[:, :, columns]
-        found = self._nearest(columns)[:, None, :].expand(-1, self.rows.shape[1], -1)
-        return self.rows.gather(2, found) * self.holds(columns)[:, None, :]
+        nearest = torch.searchsorted(self.columns, asked).clamp_(max=self.columns.shape[1] - 1)
+        return self.columns.gather(1, nearest) == columns
 
     def own(self, by_client: Tensor) -> Tensor:
         """The clients' lines of what has one for every client."""
@@ -258,7 +250,7 @@ class DeviceRows:
         data = clients.data
         features, counts = data.features, data.counts
         assert isinstance(features, np.ndarray)
-        groups = _groups(counts, np.full(counts.size, data.width))
+        groups = _groups(counts, np.full(counts.size, data.width), self._spare)
         padded = sum(own.size * int(counts[own].max()) for own in groups)
         check_room(padded * data.width * self.dtype.itemsize, self.device)
         blocks = []
@@ -279,7 +271,7 @@ class DeviceRows:
         assert isinstance(clients, SparseClients)
         counts, own_pointer = clients.data.counts, clients.block.own_pointer
         widths = np.maximum(np.diff(own_pointer), 1)
-        groups = _groups(counts, widths)
+        groups = _groups(counts, widths, self._spare)
         cells = sum(own.size * int(counts[own].max() * widths[own].max()) for own in groups)
         stay = self._stay_written(cells * self.dtype.itemsize)
         blocks = []
@@ -295,6 +287,10 @@ class DeviceRows:
             on_device = self.tensor(columns)
             blocks.append(_Block(own, rows, targets, weights, on_device, self.width))
         return blocks
+
+    @property
+    def _spare(self) -> int:
+        return 0 if self.device.type == "cpu" else _SPARE_ON_GPU
 
     def _stay_written(self, needed: int) -> bool:
         if self.device.type == "cpu":
@@ -333,15 +329,18 @@ def _part_of(block: _Block, chosen: Int64Array) -> Callable[[], Part]:
     return lambda: block.part(chosen)
 
 
-def _groups(counts: Int64Array, widths: Int64Array) -> list[Int64Array]:
-    """Clients of about equal size together; those of one size in their order."""
+def _groups(counts: Int64Array, widths: Int64Array, spare: int) -> list[Int64Array]:
+    """Clients of about equal size together; those of one size in their order.
+
+    ``spare`` is how many cells a group may have beside the share that is always allowed.
+    """
     groups: list[list[int]] = []
     height = width = held = 0
     for client in np.argsort(-counts * widths, kind="stable"):
         rows, columns = int(counts[client]), int(widths[client])
         height, width = max(height, rows), max(width, columns)
         held += rows * columns
-        if groups and (len(groups[-1]) + 1) * height * width <= _MOST_PADDED * held:
+        if groups and (len(groups[-1]) + 1) * height * width <= _MOST_PADDED * held + spare:
             groups[-1].append(int(client))
             continue
         groups.append([int(client)])

@@ -51,6 +51,9 @@ def _gap_bits(is_there: Tensor, positions: Tensor, counts: Tensor, after_last: T
 
     At k = 0 that is the place after the last entry. Any other k takes two bits an entry at least,
     so that vectors at least half full need not be looked at.
+
+    With a mean gap of m the bits are between k + m / 2^k and one more for every entry, so that the
+    best k is at most one below or two above that of 2^k ≤ m < 2^(k + 1).
     """
     is_sparse = 2 * counts < after_last
     bits = after_last.clone()
@@ -61,12 +64,15 @@ def _gap_bits(is_there: Tensor, positions: Tensor, counts: Tensor, after_last: T
     found = positions.expand_as(is_there)[is_sparse][rows, places].long()
     before = torch.cat([found.new_full((1,), -1), found[:-1]])
     before[torch.cat([rows.new_ones(1), rows.diff()]) > 0] = -1
-    gaps, ends = found - before - 1, counts.cumsum(0)
+    gaps, last = found - before - 1, counts.cumsum(0) - 1
     best = bits[is_sparse]
-    for parameter in range(1, int(after_last.max()).bit_length()):
-        sums = torch.cat([gaps.new_zeros(1), (gaps >> parameter).cumsum(0)])
-        own = sums[ends] - sums[ends - counts] + counts * (parameter + 1)
-        best = torch.minimum(best, own)
+    means = torch.div(best - counts, counts, rounding_mode="floor").double()
+    likely = torch.log2(means.clamp_(min=1.0)).floor().long()
+    for beside in (-1, 0, 1, 2):
+        parameters = (likely + beside).clamp_(min=0)
+        shifted = gaps >> parameters.repeat_interleave(counts, output_size=gaps.numel())
+        own = shifted.cumsum(0)[last].diff(prepend=last.new_zeros(1))
+        best = torch.minimum(best, own + counts * (parameters + 1))
     bits[is_sparse] = best
     return bits
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count, check_not_negative, check_seed
+from fedsparse.compute.workers import side_by_side
 from fedsparse.errors import OptionError
 from fedsparse.problem.federated import FederatedData
 
@@ -100,9 +101,8 @@ def simulation_1(
     FederatedData(3 clients, 15 rows, 20 features, dense float64)
     """
     population = _Population(samples, width, relevant, alpha, beta)
-    return FederatedData.from_clients(
-        [population.draw_client(random) for random in _client_generators(clients, seed)]
-    )
+    generators = _client_generators(clients, seed)
+    return FederatedData.from_clients(side_by_side(population.draw_client, generators))
 
 
 def simulation_2(
@@ -146,7 +146,7 @@ def simulation_2(
             f"positives is {positives}, but a client has only {samples} rows, some of which must "
             "be labelled 0; lower positives or raise samples"
         )
-    drawn = [population.draw_client(random) for random in _client_generators(clients, seed)]
+    drawn = side_by_side(population.draw_client, _client_generators(clients, seed))
     return FederatedData.from_clients(
         [(features, _label_highest(scores, positives)) for features, scores in drawn]
     )

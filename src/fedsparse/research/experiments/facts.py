@@ -5,16 +5,15 @@ import polars as pl
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fedsparse.arrays import FloatArray
-from fedsparse.compute import open_clients
-from fedsparse.compute.workers import Workers, available_threads
+from fedsparse.engines.engine import Engine
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss
-from fedsparse.requests.smoothness import smoothness_of
+from fedsparse.requests import Smoothness
 from fedsparse.research.data.partition import samples_per_device
 from fedsparse.research.experiments.problems import Experiment, Problem
 
 
-def facts_of(experiment: Experiment, problem: Problem) -> pl.DataFrame:
+def facts_of(experiment: Experiment, problem: Problem, engine: Engine) -> pl.DataFrame:
     """One row of facts: sizes, samples per device beside the paper's, smoothness.
 
     Parameters
@@ -23,6 +22,8 @@ def facts_of(experiment: Experiment, problem: Problem) -> pl.DataFrame:
         What the settings say.
     problem
         The clients of the first seed.
+    engine
+        Answers on them.
     """
     settings, data = experiment.settings, problem.data
     devices = samples_per_device(data)
@@ -40,28 +41,27 @@ def facts_of(experiment: Experiment, problem: Problem) -> pl.DataFrame:
         "samples_sd": devices.standard_deviation,
         "paper_mean": settings.claims.samples_mean,
         "paper_sd": settings.claims.samples_sd,
-        "smoothness_clients": largest_client_smoothness(data, problem.loss),
+        "smoothness_clients": largest_client_smoothness(engine),
         "smoothness_average": average_smoothness(data, problem.loss),
     }
     numbers = dict.fromkeys(("paper_mean", "paper_sd"), pl.Float64)
     return pl.DataFrame([row], schema_overrides=numbers)
 
 
-def largest_client_smoothness(data: FederatedData, loss: Loss) -> float:
+def largest_client_smoothness(engine: Engine) -> float:
     """max l_i, which the automatic step size goes by, within the steps of its thresholds.
 
     Examples
     --------
     >>> import fedsparse as fs
     >>> data = fs.FederatedData.from_clients([([[1.0, 0.0]], [1.0]), ([[0.0, 2.0]], [1.0])])
-    >>> round(largest_client_smoothness(data, fs.SquaredError()), 6)
+    >>> round(largest_client_smoothness(fs.LocalEngine(data)), 6)
     8.0
     """
-    clients = open_clients(data, loss, Workers(available_threads()))
-    try:
-        return float(smoothness_of(clients, np.arange(len(data))).max())
-    finally:
-        clients.workers.close()
+    engine.exchange([engine.ask(Smoothness())])  # all at once; each is then known
+    places = range(len(engine.names))
+    alone = [engine.ask(Smoothness(), which=np.array([place])) for place in places]
+    return max(answers.average("smoothness") for answers in engine.exchange(alone))
 
 
 def average_smoothness(data: FederatedData, loss: Loss) -> float:

@@ -17,6 +17,7 @@ from fedsparse.engines.result import Result
 from fedsparse.engines.run import run
 from fedsparse.problem.federated import Features, FederatedData
 from fedsparse.research.experiments.experiment_tables import rounds_to_reach
+from fedsparse.research.processes import in_processes
 
 CLIENTS = 10
 SPARSITY = 200
@@ -28,34 +29,32 @@ WORDS = 75
 """Words of a row, counted as often as they are drawn."""
 
 
+BASELINE = "Distributed-IHT"
+ALGORITHMS: dict[str, Algorithm] = {
+    BASELINE: DistributedIHT(SPARSITY),
+    "Fed-HT": FedHT(SPARSITY, local_steps=LOCAL_STEPS),
+    "FedIter-HT": FedIterHT(SPARSITY, local_steps=LOCAL_STEPS),
+    "FedAvg": FedAvg(local_steps=LOCAL_STEPS),
+}
+"""What is run on the same clients."""
+
+
 @dataclass(frozen=True)
-class _Runner:
-    """Runs the four on the same clients."""
+class _Run:
+    """An algorithm on clients of one kind."""
 
-    data: FederatedData
+    kind: str
+    algorithm: str
     rounds: int
+    seed: int
 
-    def table(self) -> pl.DataFrame:
-        """A row per algorithm."""
-        baseline = self._run(DistributedIHT(SPARSITY))
-        results = {
-            "Distributed-IHT": baseline,
-            "Fed-HT": self._run(FedHT(SPARSITY, local_steps=LOCAL_STEPS)),
-            "FedIter-HT": self._run(FedIterHT(SPARSITY, local_steps=LOCAL_STEPS)),
-            "FedAvg": self._run(FedAvg(local_steps=LOCAL_STEPS)),
-        }
-        return pl.DataFrame(
-            [
-                {"algorithm": name, **_costs(result.history, baseline.objective, len(self.data))}
-                for name, result in results.items()
-            ]
-        )
-
-    def _run(self, algorithm: Algorithm) -> Result:
-        return run(algorithm, self.data, rounds=self.rounds)
+    def result(self) -> Result:
+        """How it went."""
+        data = _drawn(self.kind, self.seed)
+        return run(ALGORITHMS[self.algorithm], data, rounds=self.rounds, threads=1)
 
 
-def measure_messages(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
+def measure_messages(*, seed: int = 0, quick: bool = False, processes: int = 1) -> pl.DataFrame:
     """Measure bytes on dense rows and on text.
 
     Parameters
@@ -64,6 +63,8 @@ def measure_messages(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
         Same seed, same table.
     quick
         Fewer rounds.
+    processes
+        How many at a time; the table does not depend on it.
 
     Returns
     -------
@@ -74,11 +75,19 @@ def measure_messages(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
     """
     check_seed(seed)
     rounds = 20 if quick else 100
-    tables = [
-        _Runner(_drawn(kind, seed), rounds).table().insert_column(0, pl.lit(kind).alias("rows"))
-        for kind in SIZES
-    ]
-    return pl.concat(tables)
+    runs = [_Run(kind, name, rounds, seed) for kind in SIZES for name in ALGORITHMS]
+    results = dict(zip(runs, in_processes(_Run.result, runs, processes), strict=True))
+    goals = {kind: results[_Run(kind, BASELINE, rounds, seed)].objective for kind in SIZES}
+    return pl.DataFrame(
+        [
+            {
+                "rows": own.kind,
+                "algorithm": own.algorithm,
+                **_costs(result.history, goals[own.kind], CLIENTS),
+            }
+            for own, result in results.items()
+        ]
+    )
 
 
 def _costs(history: pl.DataFrame, goal: float, clients: int) -> dict[str, float | int | None]:

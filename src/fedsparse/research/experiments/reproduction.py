@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from fedsparse.compute.workers import available_threads
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.research.experiments.claims import claims_table
 from fedsparse.research.experiments.experiment_settings import NAMES, check_name
@@ -72,7 +73,7 @@ def reproduce(
         Measure, too, how errors of FedIter-HT change with the size of the problem, what non-IID
         rows do, and how many bytes travel.
     means
-        What to run experiments on; studies are measured in this process.
+        What to run experiments on; studies are measured by compiled loops.
     """
     experiments = [load_experiment(name, quick=quick) for name in names]
     for experiment in experiments:
@@ -123,7 +124,8 @@ def _studied(store: Store, watch: Callable[[Doing], None], quick: bool) -> dict[
     for done, (name, (what, measure)) in enumerate(works.items()):
         watch(Doing("studies", what, done, len(works)))
         configuration = {"fedsparse": __version__, "quick": quick, "study": STUDIES[name]}
-        tables[name] = store.recall(name, configuration, partial(measure, quick=quick))
+        work = partial(measure, quick=quick, processes=available_threads())
+        tables[name] = store.recall(name, configuration, work)
     return tables
 
 

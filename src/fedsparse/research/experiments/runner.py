@@ -207,7 +207,8 @@ class Runner:
         }
 
         def work() -> pl.DataFrame:
-            return facts_of(self._experiment, self._open(first).problem)
+            opened = self._open(first)
+            return facts_of(self._experiment, opened.problem, opened.engine)
 
         name = f"{self._settings.name}-facts"
         return self._piece("samples per device and smoothness", name, configuration, work)

@@ -32,6 +32,7 @@ from fedsparse.engines.run import run
 from fedsparse.errors import DivergenceWarning, OptionError
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Logistic, Loss, SquaredError
+from fedsparse.research.processes import in_processes
 from fedsparse.research.theory.gradients import client_gradients
 from fedsparse.research.theory.squares import sums_of_squares
 
@@ -150,7 +151,9 @@ class Design:
         algorithm = FedIterHT(SPARSITY, local_steps=LOCAL_STEPS, step_size=step)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)  # the error tells
-            result = run(algorithm, data, loss=self.loss, rounds=ROUNDS, evaluate_every=ROUNDS)
+            result = run(
+                algorithm, data, loss=self.loss, rounds=ROUNDS, evaluate_every=ROUNDS, threads=1
+            )
         return float(np.sum((result.coef - truth) ** 2))
 
     @property
@@ -191,7 +194,32 @@ FACTORS: dict[Sweep, Callable[[Design, FederatedData, FloatArray], float]] = {
 """The factor of the bound that a sweep varies, of one draw."""
 
 
-def measure_scaling(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
+@dataclass(frozen=True)
+class _Draw:
+    """One draw of a design, and what its numbers come from."""
+
+    sweep: Sweep
+    design: Design
+    repetition: int
+    key: tuple[int, ...]
+
+    def measured(self) -> dict[str, str | int | float]:
+        """A line of the table."""
+        design = self.design
+        data, truth = design.draw(np.random.SeedSequence(self.key))
+        return {
+            "model": design.model,
+            "sweep": self.sweep,
+            "factor": float(FACTORS[self.sweep](design, data, truth)),
+            "clients": design.clients,
+            "samples": design.samples,
+            "width": design.width,
+            "repetition": self.repetition,
+            "error": design.error(data, truth),
+        }
+
+
+def measure_scaling(*, seed: int = 0, quick: bool = False, processes: int = 1) -> pl.DataFrame:
     """Measure errors over all sweeps, for both models.
 
     Parameters
@@ -200,6 +228,8 @@ def measure_scaling(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
         Same seed, same table.
     quick
         Fewer and smaller designs: seconds instead of minutes.
+    processes
+        How many at a time; the table does not depend on it.
 
     Returns
     -------
@@ -210,24 +240,12 @@ def measure_scaling(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise OptionError(f"seed must be a whole number ≥ 0, not {seed!r}")
     repetitions = 3 if quick else 16
-    rows = []
-    for sweep, place, design in _designs(quick):
-        for repetition in range(repetitions):
-            key = (seed, list(EXPECTED).index(sweep), place, repetition)
-            data, truth = design.draw(np.random.SeedSequence(key))
-            rows.append(
-                {
-                    "model": design.model,
-                    "sweep": sweep,
-                    "factor": float(FACTORS[sweep](design, data, truth)),
-                    "clients": design.clients,
-                    "samples": design.samples,
-                    "width": design.width,
-                    "repetition": repetition,
-                    "error": design.error(data, truth),
-                }
-            )
-    return pl.DataFrame(rows)
+    draws = [
+        _Draw(sweep, design, repetition, (seed, list(EXPECTED).index(sweep), place, repetition))
+        for sweep, place, design in _designs(quick)
+        for repetition in range(repetitions)
+    ]
+    return pl.DataFrame(in_processes(_Draw.measured, draws, processes))
 
 
 def scaling_slopes(measurements: pl.DataFrame) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from fedsparse.errors import DivergenceWarning
 from fedsparse.problem.federated import FederatedData
 from fedsparse.problem.losses import Loss, Softmax, SquaredError
 from fedsparse.research.data.partition import dirichlet, iid
+from fedsparse.research.processes import in_processes
 from fedsparse.research.theory.gradients import client_gradients
 from fedsparse.research.theory.scaling_study import Design
 
@@ -38,6 +39,8 @@ SPLITS = (IID, *ALPHAS)
 """From alike to unlike clients."""
 
 PLANTED, DIGITS = "planted", "digits"
+
+_Line = dict[str, str | int | float | None]
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def digits_rows() -> Rows:
     )
 
 
-def measure_splits(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
+def measure_splits(*, seed: int = 0, quick: bool = False, processes: int = 1) -> pl.DataFrame:
     """Measure where algorithms end on all splits, for every K.
 
     Parameters
@@ -137,6 +140,8 @@ def measure_splits(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
         Same seed, same table.
     quick
         Fewer repetitions.
+    processes
+        How many at a time; the table does not depend on it.
 
     Returns
     -------
@@ -146,43 +151,66 @@ def measure_splits(*, seed: int = 0, quick: bool = False) -> pl.DataFrame:
         ``objective`` f(x_T). What diverged is infinite.
     """
     check_seed(seed)
-    rows = []
-    for repetition in range(2 if quick else 10):
-        for problem in (PLANTED, DIGITS):
-            chosen = planted_rows(seed + repetition) if problem == PLANTED else digits_rows()
-            for found in _ends(chosen, seed + repetition):
-                rows.append({"problem": problem, "repetition": repetition, **found})
-    return pl.DataFrame(rows)
+    splits = [
+        _Split(problem, repetition, split, seed + repetition)
+        for repetition in range(2 if quick else 10)
+        for problem in (PLANTED, DIGITS)
+        for split in SPLITS
+    ]
+    found = in_processes(_Split.lines, splits, processes)
+    return pl.DataFrame([line for lines in found for line in lines])
 
 
-def _ends(rows: Rows, seed: int) -> Iterator[dict[str, str | int | float | None]]:
-    for split in SPLITS:
-        data = rows.dealt(split, seed)
-        dissimilarity = None if rows.truth is None else _dissimilarity(data, rows, rows.truth)
-        for name, kind in ALGORITHMS.items():
-            for local_steps in rows.local_steps:
-                algorithm = kind(
-                    rows.sparsity,
-                    local_steps=local_steps,
-                    step_size=rows.step_size,
-                    weights="samples",
+@dataclass(frozen=True)
+class _Split:
+    """One way of dealing the rows of a problem."""
+
+    problem: str
+    repetition: int
+    split: str
+    seed: int
+
+    def lines(self) -> list[_Line]:
+        """Of the table: where every algorithm ends, for every K."""
+        begins: _Line = {
+            "problem": self.problem,
+            "repetition": self.repetition,
+            "split": self.split,
+        }
+        rows = planted_rows(self.seed) if self.problem == PLANTED else digits_rows()
+        return [{**begins, **end} for end in _ends(rows, rows.dealt(self.split, self.seed))]
+
+
+def _ends(rows: Rows, data: FederatedData) -> Iterator[_Line]:
+    dissimilarity = None if rows.truth is None else _dissimilarity(data, rows, rows.truth)
+    for name, kind in ALGORITHMS.items():
+        for local_steps in rows.local_steps:
+            algorithm = kind(
+                rows.sparsity,
+                local_steps=local_steps,
+                step_size=rows.step_size,
+                weights="samples",
+            )
+            rounds = max(rows.fewest_rounds, rows.steps // local_steps)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DivergenceWarning)  # the table tells
+                result = run(
+                    algorithm,
+                    data,
+                    loss=rows.loss,
+                    rounds=rounds,
+                    evaluate_every=rounds,
+                    threads=1,
                 )
-                rounds = max(rows.fewest_rounds, rows.steps // local_steps)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DivergenceWarning)  # the table tells
-                    result = run(
-                        algorithm, data, loss=rows.loss, rounds=rounds, evaluate_every=rounds
-                    )
-                error = None if rows.truth is None else np.sum((result.coef - rows.truth) ** 2)
-                lost = np.inf if result.diverged else 0.0
-                yield {
-                    "split": split,
-                    "algorithm": name,
-                    "local_steps": local_steps,
-                    "dissimilarity": dissimilarity,
-                    "error": None if error is None else float(error) + lost,
-                    "objective": result.objective + lost,
-                }
+            error = None if rows.truth is None else np.sum((result.coef - rows.truth) ** 2)
+            lost = np.inf if result.diverged else 0.0
+            yield {
+                "algorithm": name,
+                "local_steps": local_steps,
+                "dissimilarity": dissimilarity,
+                "error": None if error is None else float(error) + lost,
+                "objective": result.objective + lost,
+            }
 
 
 def _dissimilarity(data: FederatedData, rows: Rows, truth: FloatArray) -> float:
