@@ -18,8 +18,8 @@ import numpy as np
 import fedsparse as fs
 from benchmarks.tables import show
 from fedsparse.arrays import AnyArray, FloatArray
+from fedsparse.modelling.beside_a_model import found_beside
 from fedsparse.modelling.certainty import LEVEL
-from fedsparse.modelling.finding_sure import found_sure
 from fedsparse.modelling.fitting import FitOptions, fit_model, loss_for, prepare
 
 WIDTH, EFFECTS, SPARSITY, SITES = 30, 4, 5, 4
@@ -97,7 +97,7 @@ def judge(loss: str, problem: Problem, pairs: int, seed: int) -> tuple[Judged, J
         model = yield from fit_model(prepared, SPARSITY, options)
         names = [str(place) for place in range(WIDTH)]
         return (
-            yield from found_sure(
+            yield from found_beside(
                 engine,
                 options,
                 model,

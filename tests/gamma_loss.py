@@ -17,6 +17,7 @@ class Gamma(fs.Loss):
     measure = "half the deviance"
     link = "log"
     ratio = "ratio of means"
+    dispersion = 2.0
 
     def encode(self, data):
         """Numbers above 0."""

@@ -34,9 +34,9 @@ from fedsparse.engines.conversation import Conversation, converse, exchanges_of
 from fedsparse.engines.engine import Engine
 from fedsparse.engines.local import LocalEngine
 from fedsparse.errors import OptionError
+from fedsparse.modelling.beside_a_model import found_beside
 from fedsparse.modelling.choosing import choose_by_ebic, cross_validate, default_sparsities
 from fedsparse.modelling.endings import divergences, sentence_on_early_end, warn_of
-from fedsparse.modelling.finding_sure import found_sure
 from fedsparse.modelling.fitting import FitOptions, Fitted, fit, fit_model, prepare
 from fedsparse.modelling.specification import FitSpecification
 from fedsparse.modelling.summary import Selection
@@ -95,6 +95,11 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             raise OptionError(
                 "intervals=True works with two classes and not with more; leave it out"
             )
+        if self.intervals and not options.loss.tells_intervals:
+            raise OptionError(
+                f"intervals=True needs a loss that is a likelihood, and the {options.loss.name} "
+                "loss is none; leave it out"
+            )
         options.loss.check_together(data)
         engine = LocalEngine(data, options.loss)
         try:
@@ -120,7 +125,7 @@ class _FedSparse(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if not self.support_.size or not (self.stability or self.intervals):
             return
         names = getattr(self, "feature_names_in_", range(engine.width))
-        finding = found_sure(
+        finding = found_beside(
             engine,
             options,
             model,

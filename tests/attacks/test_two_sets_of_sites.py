@@ -115,6 +115,10 @@ def test_sites_remember_when_they_are_started_anew(tmp_path):
 
 ONES = np.ones(WIDTH)
 SOME = np.arange(4)
+STEPS = fs.LocalSteps(np.zeros(WIDTH), steps=2, step_size=0.01)
+LED = fs.CorrectedSteps(
+    np.zeros(WIDTH), steps=2, step_size=0.01, snapshot=ONES, gradient=np.zeros(WIDTH)
+)
 ANOTHER_WAY = {
     "in other units": (
         fs.Curvature(np.zeros(WIDTH), SOME, units=ONES),
@@ -126,6 +130,15 @@ ANOTHER_WAY = {
     ),
     "without the diagonal": (
         fs.Slopes(np.zeros(WIDTH)), fs.Slopes(np.zeros(WIDTH), with_diagonal=False),
+    ),
+    "steps, and f beside them": (STEPS, replace(STEPS, with_objective=True)),
+    "steps, and how far they went": (STEPS, replace(STEPS, with_distance=True)),
+    "steps with a snapshot that full gradients do not need": (STEPS, replace(STEPS, snapshot=ONES)),
+    "steps under another seed": (STEPS, replace(STEPS, seed=7, round=3)),
+    "led steps, and the gradient beside them": (LED, replace(LED, with_gradient=True)),
+    "led steps, and f beside them": (LED, replace(LED, with_objective=True)),
+    "f with the ℓ2 term": (
+        fs.Evaluate(np.zeros(WIDTH), is_penalized=False), fs.Evaluate(np.zeros(WIDTH)),
     ),
 }  # fmt: skip
 

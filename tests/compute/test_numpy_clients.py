@@ -5,13 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
+from scipy import stats
 from scipy.special import expit
 
 import fedsparse as fs
 from fedsparse.engines.path import sparsity_path
+from fedsparse.modelling.analysis import analysing
+from fedsparse.modelling.specification import FitSpecification
 from tests import gamma_loss
 from tests.builders import STORAGES, answers_of, clients_for, federate
 from tests.gamma_loss import Gamma
+from tests.huber_loss import Huber
 
 X = np.zeros(24)
 X[:4] = 0.5, -1.0, 0.2, 0.7
@@ -135,3 +140,92 @@ class TestALossOfOnesOwn:
     def test_a_name_of_fedsparse_cannot_be_taken(self):
         with pytest.raises(fs.OptionError, match='Mine is called "squared" as a loss of fedsparse'):
             fs.register_loss(type("Mine", (Gamma,), {"name": "squared"}))
+
+    @pytest.mark.parametrize(
+        ("wrong", "told"),
+        [
+            ({"name": None}, 'Mine has no name; write name = "…" in the class'),
+            ({"name": "my-own"}, "Mine is called 'my-own'; its name must be letters, digits and _"),
+            ({"measure": None}, "Mine has no measure"),
+            ({"outcome": "number"}, "Mine.outcome is 'number'; it must be one of numbers, classes"),
+            ({"link": "ln"}, "Mine.link is 'ln'; it must be one of identity, logit, log"),
+        ],
+    )
+    def test_what_its_class_does_not_say_rightly_is_named_at_once(self, wrong, told):
+        with pytest.raises(fs.OptionError, match=told):
+            fs.register_loss(type("Mine", (Gamma,), {"name": "mine"} | wrong))
+
+    def test_its_class_is_not_a_loss_yet(self):
+        with pytest.raises(fs.OptionError, match=r"loss is the class Gamma; write Gamma\(\)"):
+            fs.run(fs.FedIterHT(3), positive_clients(), loss=Gamma)
+
+    @pytest.mark.parametrize("name", ["values", "slopes", "curvatures"])
+    @pytest.mark.parametrize(
+        "wrong", [lambda *_: 2.0, lambda self, scores, targets: np.ones((scores.size, 1))]
+    )
+    def test_a_number_for_all_rows_is_refused(self, name, wrong):
+        """A sum over rows in place of each row's loss would be a sum of sums."""
+        kind = type("Mine", (Gamma,), {name: wrong})
+        told = f"Mine.{name} must return an array with a number for each score"
+        with pytest.raises(fs.OptionError, match=told):
+            fs.run(fs.FedSplice(3), positive_clients(), loss=kind(l2=0.1))
+
+    def test_intervals_go_by_its_dispersion(self):
+        """As wide as statsmodels' with the dispersion that deviances tell."""
+        data = positive_clients()
+        Z, y = data.features, data.targets
+        own = fs.FedSparseRegressor(2, loss=Gamma(), l2=0.0, intervals=True).fit(
+            Z[:, :-1], y, sites=np.repeat([0, 1, 2], data.counts)
+        )
+        columns = [0, 3, 5]
+        family = sm.families.Gamma(sm.families.links.Log())
+        unscaled = sm.GLM(y, Z[:, columns], family=family).fit(scale=1.0, cov_type="eim", tol=1e-12)
+        scale = unscaled.deviance / (len(y) - len(columns))
+        # Observed information, as everywhere in fedsparse, and not the expected one.
+        weights = y / unscaled.fittedvalues
+        errors = np.sqrt(
+            np.diag(np.linalg.inv((Z[:, columns].T * weights) @ Z[:, columns])) * scale
+        )
+        reach = errors[:2] * stats.t.isf(0.025, len(y) - len(columns))
+        assert own.support_.tolist() == [0, 3]
+        ends = np.column_stack([unscaled.params[:2] - reach, unscaled.params[:2] + reach])
+        np.testing.assert_allclose(own.coef_interval_[[0, 3]], ends, rtol=1e-5)
+
+
+class TestALossThatHardlyBends:
+    """Huber's, whose second derivative is 0 for rows that are far off."""
+
+    def data(self, far):
+        random = np.random.default_rng(0)
+        Z = random.standard_normal((300, 12))
+        return fs.FederatedData.from_table(Z, far * (Z[:, 3] - Z[:, 7]), np.repeat([0, 1, 2], 100))
+
+    def test_fedsplice_learns_where_some_rows_bend(self):
+        result = fs.run(fs.FedSplice(2), self.data(5.0), loss=Huber())
+        assert result.support.tolist() == [3, 7]
+        np.testing.assert_allclose(result.coef[[3, 7]], [5.0, -5.0], rtol=1e-3)
+
+    def test_fedsplice_says_where_none_does(self):
+        with pytest.warns(fs.DivergenceWarning, match="no second derivative. Rescale the targets"):
+            result = fs.run(fs.FedSplice(2), self.data(1e6), loss=Huber())
+        assert result.support.size == 0
+
+    def test_methods_that_go_by_slopes_do_not_mind(self):
+        result = fs.run(fs.FedIterHT(2), self.data(1e6), loss=Huber())
+        assert result.support.tolist() == [3, 7]
+
+    def test_a_loss_that_is_no_likelihood_tells_no_intervals(self):
+        data = self.data(1.0)
+        sites = np.repeat([0, 1, 2], data.counts)
+        model = fs.FedSparseRegressor(2, loss="huber", intervals=True)
+        with pytest.raises(fs.OptionError, match="a likelihood, and the huber loss is none"):
+            model.fit(data.features, data.targets, sites=sites)
+        engine = fs.LocalEngine(data, Huber())
+        names = [str(place) for place in range(12)]
+        asked = FitSpecification(
+            sparsity=2, held_out="none", stability=2, loss="tests.huber_loss:Huber"
+        )
+        found = fs.converse(engine, analysing(engine, asked, names))
+        assert found.sure is None
+        assert found.estimates_at_sites is None
+        assert found.stability is not None

@@ -69,6 +69,18 @@ def test_they_are_the_most_likely_of_each_sites_rows(loss, storage):
         np.testing.assert_allclose(errors, expected[1], rtol=1e-5)
 
 
+def test_intervals_are_students_with_each_sites_degrees_of_freedom():
+    Z, y = table("squared")
+    found = analysed(Z, y, "squared").estimates_at_sites
+    feature = Feature(name="1", column="1", coefficients=(1.0,), mean=0.0, scale=1.0)
+    (told,) = told_at_sites(found, [feature], [1], None)
+    for site, estimated in told.by_site.items():
+        own = site == SITES
+        fitted = sm.OLS(y[own], sm.add_constant(Z[own][:, [1, 4]])).fit()
+        ends = estimated.coefficient.low, estimated.coefficient.high
+        np.testing.assert_allclose(ends, fitted.conf_int()[1], rtol=1e-6)
+
+
 def test_they_cost_no_exchange_of_their_own_where_features_are_found_again():
     Z, y = table("logistic")
     with_them = analysed(Z, y, "logistic", stability=5)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fedsparse.algorithms.algorithm import Algorithm, State
+from fedsparse.algorithms.algorithm import State
 from fedsparse.algorithms.step_sizes import (
     BatchSize,
     StepSize,
@@ -32,13 +32,14 @@ from fedsparse.algorithms.step_sizes import (
     smoothness_update,
     step_size_in,
 )
+from fedsparse.algorithms.thresholding import Thresholding
 from fedsparse.arrays import FloatArray
 from fedsparse.checks import check_count
 from fedsparse.compute.kernels.random import sample_without_replacement
 from fedsparse.compute.stacks import flatten, unflatten
 from fedsparse.errors import OptionError
 from fedsparse.problem.losses import Loss
-from fedsparse.problem.sparsity import Sparsity, as_sparsity
+from fedsparse.problem.sparsity import as_sparsity
 from fedsparse.requests import Answers, CorrectedSteps, Request, Slopes
 
 _AGE = -2
@@ -46,7 +47,7 @@ _AGE = -2
 
 
 @dataclass(frozen=True)
-class AsyncSVRGHT(Algorithm):
+class AsyncSVRGHT(Thresholding):
     """Asynchronous SVRG-HT (Li et al., 2016) as a deterministic simulation with bounded staleness.
 
     Parameters
@@ -73,7 +74,6 @@ class AsyncSVRGHT(Algorithm):
     array([0])
     """
 
-    sparsity: int | Sparsity
     staleness: int = field(default=5, kw_only=True)
     updates: int = field(default=50, kw_only=True)
     step_size: StepSize = field(default="auto", kw_only=True)
@@ -82,7 +82,6 @@ class AsyncSVRGHT(Algorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
         if self.staleness != 0:
             check_count("staleness", self.staleness)
         check_count("updates", self.updates)
@@ -96,9 +95,7 @@ class AsyncSVRGHT(Algorithm):
                 f"the curvature of the {loss.name} loss has no bound, and AsyncSVRGHT does not try "
                 "step sizes; give a step_size"
             )
-        state = super().start(shape, seed, loss)
-        as_sparsity(self.sparsity, shape).project(state.x)
-        return state
+        return super().start(shape, seed, loss)
 
     def request(self, state: State) -> Request:
         """Ask some for a step from an earlier x; everyone for ∇f where s is to be taken anew."""

@@ -35,15 +35,16 @@ from fedsparse.algorithms.step_sizes import (
     step_size_in,
 )
 from fedsparse.algorithms.stepping import Stepping
+from fedsparse.algorithms.thresholding import Thresholding
 from fedsparse.algorithms.variance_reduction import snapshot_in, snapshot_to_keep
 from fedsparse.arrays import FloatArray
 from fedsparse.problem.losses import Loss
-from fedsparse.problem.sparsity import Sparsity, as_sparsity
+from fedsparse.problem.sparsity import as_sparsity
 from fedsparse.requests import Answers, LocalSteps, Request
 
 
 @dataclass(frozen=True)
-class FedHT(Stepping):
+class FedHT(Thresholding, Stepping):
     """Federated Hard Thresholding: H_τ at the server only (Algorithm 1).
 
     Parameters
@@ -67,17 +68,11 @@ class FedHT(Stepping):
     thresholds_locally: ClassVar[bool] = False
     """Whether clients apply H_τ after each of their steps."""
 
-    sparsity: int | Sparsity
     refit: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
-
     def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
-        """x_0 = 0; a constraint that does not fit is refused here."""
+        """x_0 = 0, and what refits remember."""
         state = super().start(shape, seed, loss)
-        as_sparsity(self.sparsity, shape).project(state.x)
         return with_refits(state, loss) if self.refit else state
 
     def request(self, state: State) -> Request:

@@ -28,14 +28,14 @@ from fedsparse.algorithms.step_sizes import (
     step_size_in,
 )
 from fedsparse.algorithms.stepping import Stepping
+from fedsparse.algorithms.thresholding import Thresholding
 from fedsparse.errors import OptionError
-from fedsparse.problem.losses import Loss
-from fedsparse.problem.sparsity import Sparsity, as_sparsity
+from fedsparse.problem.sparsity import as_sparsity
 from fedsparse.requests import Answers, CorrectedSteps, Gradient, Request
 
 
 @dataclass(frozen=True)
-class ScaffoldHT(Stepping):
+class ScaffoldHT(Thresholding, Stepping):
     """SCAFFOLD (Karimireddy et al., ICML 2020) with H_τ at the server, or on clients as well.
 
     A round costs three times the vectors of `FedHT`, and one round more at the start. Local steps
@@ -58,23 +58,15 @@ class ScaffoldHT(Stepping):
     array([0])
     """
 
-    sparsity: int | Sparsity
     thresholds_locally: bool = field(default=False, kw_only=True)
     variance_reduction: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_sparsity(self.sparsity, (1,))  # refuses a τ below 1
         if self.clients_per_round is not None:
             raise OptionError(
                 "ScaffoldHT corrects by the gradient of every client; leave clients_per_round out"
             )
-
-    def start(self, shape: tuple[int, ...], seed: int, loss: Loss) -> State:
-        """x_0 = 0; a constraint that does not fit is refused here."""
-        state = super().start(shape, seed, loss)
-        as_sparsity(self.sparsity, shape).project(state.x)
-        return state
 
     def request(self, state: State) -> Request:
         """Ask for K corrected steps from x_t; at first for ∇f(x_0), and for what γ needs."""

@@ -28,6 +28,7 @@ The damping is Levenberg's and Marquardt's. FedNL (Safaryan, Islamov, Qian & Ric
 sends Hessians in a federation, too.
 """
 
+import warnings
 import zlib
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -52,7 +53,7 @@ from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.checks import check_count, check_not_negative
 from fedsparse.compute.stacks import flatten, unflatten
 from fedsparse.compute.triangles import from_triangle, triangle_size
-from fedsparse.errors import OptionError
+from fedsparse.errors import DivergenceWarning, OptionError
 from fedsparse.problem.losses import Loss
 from fedsparse.problem.sparsity import Sparsity, as_sparsity
 from fedsparse.requests import Answers, Curvature, Slopes
@@ -295,6 +296,8 @@ class FedSplice(Algorithm):
         objective = answers.average("objective")
         l2 = float(state.memory["l2"][0])
         gradient = answers.mean("gradient") + l2 * state.x
+        if not (state.memory["accepted"].size or state.memory["diagonal"].any()):
+            _warn_if_straight(answers.mean("gradient"))
         diagonal = state.memory["diagonal"] / answers.weight + l2
         bend = 1.0  # the Hessian of a single class is exact
         if models.classes > 1 and "trial" in state.memory:
@@ -650,6 +653,16 @@ def _only(units: FloatArray, places: Int64Array) -> FloatArray:
     entries = np.zeros(units.size)
     entries[places] = flatten(units)[places]
     return unflatten(entries, units.shape)
+
+
+def _warn_if_straight(gradient: FloatArray) -> None:
+    """Where f slopes and does not bend, nothing says how far to go."""
+    if gradient.any():
+        message = (
+            "FedSplice has nothing to go by: the loss has a slope where the run starts, and no "
+            "second derivative. Rescale the targets, or take FedIterHT, which goes by slopes."
+        )
+        warnings.warn(message, DivergenceWarning, stacklevel=2)
 
 
 def _best_objective(state: State) -> float:

@@ -140,6 +140,8 @@ class Tableau:
     def _apply_pending(self) -> None:
         """Subtract all at once what has been put off."""
         pending = self._pending[: self._count]
+        if not pending.size:  # nothing was put off, or no feature has curvature
+            return
         divided = pending / self._pivots[: self._count].reshape(-1, 1)
         # In place, for which the transposed of a symmetric matrix does as well.
         dgemm(-1.0, pending.T, divided.T, 1.0, self._matrix.T, trans_b=True, overwrite_c=True)

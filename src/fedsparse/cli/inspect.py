@@ -17,7 +17,7 @@ from fedsparse.modelling.specification import TableSpecification
 if TYPE_CHECKING:
     from fedsparse.tables.inspecting import ColumnGroup, InspectedSite, Inspection
 
-_WOULD_FAIL = 2
+_WOULD_FAIL = 1
 _FEW_LABELS = 6
 
 
@@ -30,7 +30,10 @@ def inspect(
     specification: TableSpecification,
     json: Json = False,
 ) -> None:
-    """Show what is in a table and everything that would go wrong; exit code 2 if a fit would."""
+    """Show what is in a table and everything that would go wrong.
+
+    Ends with exit code 1 if a fit with the same options would fail.
+    """
     from fedsparse.tables import inspect_tables
 
     found = inspect_tables(

@@ -21,6 +21,7 @@ from fedsparse.engines import checkpoint as checkpoints
 from fedsparse.engines.checkpoint import Reached
 from fedsparse.engines.conversation import Conversation, converse, together
 from fedsparse.engines.engine import Ask, Engine
+from fedsparse.engines.handed_back import checked_request, checked_state
 from fedsparse.engines.history import Record
 from fedsparse.engines.opening import open_engine
 from fedsparse.engines.result import Result, with_restarts
@@ -328,7 +329,7 @@ class _Course:
         self._request: Request | None = None
         self._is_objective_extra = False
         self._is_of_everyone = True
-        start = algorithm.start(engine.shape, seed, engine.lens.loss)
+        start = self._checked(algorithm.start(engine.shape, seed, engine.lens.loss), "start")
         loaded = saver.load(rounds) if saver else None
         self._reached = Reached(start, start) if loaded is None else self._going_on(loaded)
 
@@ -358,7 +359,9 @@ class _Course:
         """
         self._began = time.perf_counter()
         state = self._reached.state
-        request = self._algorithm.request(state)
+        request = checked_request(
+            self._algorithm.request(state), self._algorithm, self._engine.shape
+        )
         taking_part = self._everyone if request.of_everyone else self._participants(state)
         which = request.asked(taking_part)
         is_everyone = which.size == self._everyone.size
@@ -412,7 +415,7 @@ class _Course:
                 if shortened is None:
                     self._give_up("an answer is not finite", before.round + 1)
                     return
-            after = shortened or self._algorithm.update(before, answers)
+            after = shortened or self._checked(self._algorithm.update(before, answers), "update")
         if not np.isfinite(after.x).all():
             self._give_up("x is not finite", before.round + 1)
             return
@@ -429,6 +432,9 @@ class _Course:
         is_new = after.round > before.round
         if self._saver and is_new and after.round % self._saver.every == 0:
             self.save()
+
+    def _checked(self, state: State, by: str) -> State:
+        return checked_state(state, self._algorithm, by, self._engine.shape)
 
     def _skip_or_refuse(self, before: State) -> None:
         """Nobody answered: those drawn for the round have no rows, or nobody has any.

@@ -11,7 +11,7 @@ give the shares that open the sum.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from textwrap import shorten
 from typing import Any
@@ -29,10 +29,12 @@ from fedsparse.problem.scaling import Scaling
 from fedsparse.requests.wire import vectors as wire
 from fedsparse.requests.wire.frame import packed, unpacked
 from fedsparse.requests.wire.vectors import WireError
+from fedsparse.version import __version__
 
 _DIGEST_SIZE = 16
 _LONGEST_REASON = 500
 _LONGEST_DIGEST = 128
+_LONGEST_RELEASE = 40
 _MOST_BYTES = 2**50
 _MOST_RUNS = 2**64
 _WEIGHTS = ("uniform", "samples")
@@ -162,9 +164,18 @@ def digest_of(setup: bytes) -> str:
 
 @dataclass(frozen=True)
 class Hello:
-    """Ask a site to describe its table, as `Wishes` in JSON say."""
+    """Ask a site to describe its table, as `Wishes` in JSON say.
+
+    Attributes
+    ----------
+    wishes
+        In JSON.
+    release
+        Of fedsparse at the server; empty if it did not tell.
+    """
 
     wishes: dict[str, Any]
+    release: str = __version__
 
 
 @dataclass(frozen=True)
@@ -323,9 +334,18 @@ class Opened:
 
 @dataclass(frozen=True)
 class Described:
-    """What a site tells of its table: `Told` in JSON."""
+    """What a site tells of its table: `Told` in JSON.
+
+    Attributes
+    ----------
+    told
+        In JSON.
+    release
+        Of fedsparse at the site; empty if it did not tell.
+    """
 
     told: dict[str, Any]
+    release: str = __version__
 
 
 @dataclass(frozen=True)
@@ -417,8 +437,8 @@ def to_bytes(payload: Payload) -> bytes:
     Refused(reason='too few rows')
     """
     match payload:
-        case Hello(wishes):
-            return packed({"say": "hello", "wishes": wishes}, [])
+        case Hello(wishes, release):
+            return packed({"say": "hello", "wishes": wishes, "release": release}, [])
         case Asks():
             return _asks_to_bytes(payload)
         case Count(what, masked):
@@ -449,8 +469,8 @@ def to_bytes(payload: Payload) -> bytes:
             return packed({"say": "signed"}, [signature])
         case Opened(shares):
             return packed({"say": "opened"}, shares)
-        case Described(told):
-            return packed({"say": "described", "told": told}, [])
+        case Described(told, release):
+            return packed({"say": "described", "told": told, "release": release}, [])
         case Answered(answers, note):
             masses = [None if own is None else own[1].hex() for own in answers]
             parts = [own[0] for own in answers if own is not None]
@@ -461,12 +481,20 @@ def to_bytes(payload: Payload) -> bytes:
             return packed({"say": "tell me", "lenses": list(lenses)}, [])
 
 
+def _release(header: Mapping[str, Any]) -> str:
+    """Of fedsparse, where a message was written; before 1.0 nobody told."""
+    release = header.get("release", "")
+    if not isinstance(release, str) or len(release) > _LONGEST_RELEASE:
+        raise WireError("The message does not say of which release it is.")
+    return release
+
+
 def from_bytes(message: bytes) -> Payload:
     """Read what was said; a WireError if it is malformed."""
     header, parts = unpacked(message)
     match header, parts:
         case {"say": "hello", "wishes": dict(wishes)}, []:
-            return Hello(wishes)
+            return Hello(wishes, _release(header))
         case {"say": "ask"}, _:
             return _asks(header, parts)
         case {"say": "count"}, [what, *packages]:
@@ -474,7 +502,7 @@ def from_bytes(message: bytes) -> Payload:
             if masked is not None and len(masked.packages) == len(packages):
                 return Count(what, masked)
         case {"say": "described", "told": dict(told)}, []:
-            return Described(told)
+            return Described(told, _release(header))
         case {"say": "answered", "masses": list(masses)}, _:
             return _answered(header, masses, parts)
         case {"say": "refused", "reason": str(reason)}, []:

@@ -256,9 +256,8 @@ class _Work:
 
     @property
     def _tells_intervals(self) -> bool:
-        """Where coefficients are a matrix, there are none."""
         is_asked = self._asked.intervals == "yes" or self._options.splices
-        return is_asked and self._asked.intervals != "no" and not self._options.loss.is_by_class
+        return is_asked and self._asked.intervals != "no" and self._options.loss.tells_intervals
 
     def _chosen(
         self, engine: Engine, prepared: Prepared

@@ -8,6 +8,7 @@ import numpy as np
 from fedsparse.arrays import FloatArray
 from fedsparse.compute.matrices import RoundedStack
 from fedsparse.compute.stacks import RunningTotal, Stack, running_sum
+from fedsparse.errors import OptionError
 from fedsparse.requests.request import Fields
 from fedsparse.requests.wire.stack_sizes import stack_bytes
 
@@ -68,14 +69,17 @@ class Answers:
 
     def mean(self, name: str) -> FloatArray:
         """Σ w_i v_i / Σ w_i of a vector."""
-        return self.sums[name] / self.weight
+        return self.total(name) / self.weight
 
     def average(self, name: str) -> float:
         """Σ w_i v_i / Σ w_i of a number."""
-        return float(self.sums[name]) / self.weight
+        return float(self.total(name)) / self.weight
 
     def total(self, name: str) -> FloatArray:
         """Σ w_i v_i."""
+        if name not in self.sums:
+            told = ", ".join(f'"{own}"' for own in self.sums)
+            raise OptionError(f'the answers tell {told or "nothing"}, and no "{name}"')
         return self.sums[name]
 
     @property

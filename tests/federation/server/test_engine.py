@@ -281,6 +281,26 @@ class TestAgreementBeforeTraining:
             engine_on(grid, sites=5)
         assert engine_on(grid, sites=5, min_sites=4).names == NAMES
 
+    def test_a_site_of_another_major_release_does_not_take_part(self):
+        grid = grid_of(sites_of(clients_for("squared")))
+        told = payloads.to_bytes(payloads.Described({"anything": "new"}, release="2.3.0"))
+        grid.nodes[99] = lambda payload: told
+        with pytest.raises(FederationError, match=r"a site has fedsparse 2.3.0, and this side has"):
+            engine_on(grid, sites=5)
+
+    def test_other_releases_are_noted(self, caplog):
+        grid = grid_of(sites_of(clients_for("squared")))
+        (node, answer), *_ = grid.nodes.items()
+
+        def of_another_release(payload):
+            said = payloads.from_bytes(answer(payload))
+            is_told = isinstance(said, payloads.Described)
+            return payloads.to_bytes(replace(said, release="1.99.0") if is_told else said)
+
+        grid.nodes[node] = of_another_release
+        assert engine_on(grid).names == NAMES
+        assert "a site has fedsparse 1.99.0, the server" in caplog.text
+
     def test_a_site_whose_policy_forbids_it_does_not_take_part(self):
         grid = grid_of(sites_of(clients_for("squared")))
         rows = np.random.default_rng(0).standard_normal((9, 24))

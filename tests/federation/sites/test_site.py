@@ -286,6 +286,10 @@ class TestPrivacy:
         assert "half of a character" in refused.reason
         assert isinstance(described(site), Described)
 
+    def test_a_server_of_another_major_release_is_refused(self):
+        refused = from_bytes(site_with().reply(to_bytes(Hello({"new": 1}, release="2.0.0")), 1))
+        assert "bari: the server has fedsparse 2.0.0, and this side has" in refused.reason
+
     def test_a_site_lives_on_whatever_a_reply_cannot_be_written_for(self, monkeypatch):
         site = site_with()
         reply = Described({"site": "\ud800"})

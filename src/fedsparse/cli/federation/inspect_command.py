@@ -1,5 +1,6 @@
 """``fedsparse federation inspect``: what training on the connected sites would meet."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from fedsparse.cli.federation.flower_options import (
     need_flower,
 )
 from fedsparse.cli.inspect import print_inspection
-from fedsparse.cli.options import WithoutFields, offers_settings
+from fedsparse.cli.options import Json, WithoutFields, offers_settings
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.training import DryRun
 
@@ -36,6 +37,7 @@ def inspect(
     ),
     port: Port = DEFAULT_PORT,
     insecure: Insecure = False,
+    json: Json = False,
 ) -> None:
     """Ask all sites to describe their tables, and tell everything that would go wrong.
 
@@ -50,11 +52,14 @@ def inspect(
     task = dry_run.model_copy(update={"out": str(out.absolute())})
     task.terms()  # refuses options that contradict each other before anything is started
     place = folder_of_server(folder, insecure)
-    submit(task, place, Address(port, insecure), tell=typer.echo)
+    submit(task, place, Address(port, insecure), tell=partial(typer.echo, err=json))
     found = read_inspection(out)
-    typer.echo()
-    print_inspection(found)
-    typer.echo(f"Columns that are left out, by site and reason: {out / LEFT_OUT}")
+    if json:
+        typer.echo(found.model_dump_json())
+    else:
+        typer.echo()
+        print_inspection(found)
+        typer.echo(f"Columns that are left out, by site and reason: {out / LEFT_OUT}")
     if found.errors:
         raise typer.Exit(_WOULD_FAIL)
 

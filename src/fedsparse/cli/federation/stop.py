@@ -26,11 +26,16 @@ def stop(
     """End the run that is under way, on the server's machine; what it had reached is kept."""
     need_flower()
     from fedsparse.federation.server import runs
+    from fedsparse.federation.server.transcript import TRANSCRIPT
 
     place = folder_of_server(folder, insecure)
     with runs.reached(place, runs.Address(port, insecure)) as control:
         chosen = runs.chosen_run(control, run)
         runs.stop(control, chosen)
     out = runs.folder_of(chosen)
-    kept = "" if out is None else f" What it had reached is kept in {out}: go on with --resume."
+    kept = ""
+    if out is not None and (out / TRANSCRIPT).exists():
+        kept = f" What it had reached is kept in {out}: go on with --resume."
+    elif out is not None:
+        kept = " It had reached nothing yet."
     typer.echo(f"Run {chosen.number} is stopped.{kept}")

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from fedsparse.errors import FederationError
 from fedsparse.federation.payloads import Described, Hello, Refused, from_bytes, to_bytes
+from fedsparse.federation.releases import objection_to_release
 from fedsparse.federation.server.conduct import Conduct
 from fedsparse.federation.server.mailbox import Failure, Mailbox, pauses
 from fedsparse.federation.sites.site_tables import Told, Wishes
@@ -15,6 +16,7 @@ from fedsparse.requests.wire.vectors import WireError
 from fedsparse.tables import SiteDescription
 from fedsparse.tables.schemas import Outline
 from fedsparse.tables.sentences import counted
+from fedsparse.version import __version__
 
 log = logging.getLogger("fedsparse.federation")
 
@@ -145,7 +147,7 @@ def _wrong_number(told: Sequence[Told], refusals: Sequence[str], conduct: Conduc
 
 def _told(reply: bytes | Failure, registered: str) -> Told:
     """What a site told, if it is the one that its key is registered for."""
-    told = _parsed(reply)
+    told = _parsed(reply, registered)
     name = told.description.site
     if registered and name != registered:
         raise FederationError(
@@ -164,7 +166,7 @@ def _with_rows(description: Outline) -> str:
     return f" with {counted(description.rows, 'row')}"
 
 
-def _parsed(reply: bytes | Failure) -> Told:
+def _parsed(reply: bytes | Failure, registered: str) -> Told:
     if isinstance(reply, Failure):
         raise FederationError(reply.reason)
     try:
@@ -172,10 +174,21 @@ def _parsed(reply: bytes | Failure) -> Told:
         if isinstance(said, Refused):
             raise FederationError(said.reason)
         if isinstance(said, Described):
+            _check_release(said.release, registered or "a site")
             return Told.model_validate(said.told)
     except (WireError, ValidationError):
         pass
     raise FederationError("its description is malformed; install the same release of fedsparse")
+
+
+def _check_release(release: str, site: str) -> None:
+    """A FederationError if a site's release of fedsparse speaks otherwise; a note if it may."""
+    objection = objection_to_release(release, site)
+    if objection is not None:
+        raise FederationError(objection)
+    if release != __version__:
+        told = release or "from before 1.0"
+        log.warning("%s has fedsparse %s, the server %s; agree on one", site, told, __version__)
 
 
 def _check_names(names: list[str]) -> None:

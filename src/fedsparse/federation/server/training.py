@@ -1,8 +1,9 @@
 """The settings of runs at sites, as Flower's run configuration holds them."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -10,6 +11,7 @@ from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.agreement import Terms
 from fedsparse.federation.server.conduct import SITES, Conduct
+from fedsparse.federation.server.transcript import TRANSCRIPT
 from fedsparse.modelling.settings import Flat
 from fedsparse.modelling.specification import FitSpecification, TableSpecification
 from fedsparse.tables.inputs import Roles, check_roles
@@ -46,8 +48,10 @@ class SitesRun(TableSpecification, Conduct):
         str | None, Field(description="File with the keys by which sites hide their answers.")
     ] = None
 
-    once_more: ClassVar[str]
-    """What to do when a run was stopped, in a sentence."""
+    @property
+    @abstractmethod
+    def once_more(self) -> str:
+        """What to do when a run was stopped, in a sentence."""
 
     @classmethod
     def from_run_config(cls, config: Mapping[str, Any]) -> Self:
@@ -115,7 +119,13 @@ class Training(FitSpecification, SitesRun):
 
     resume: Annotated[bool, Field(description="Go on from the transcript in the folder.")] = False
 
-    once_more: ClassVar[str] = "Go on from its transcript with --resume"
+    @property
+    def once_more(self) -> str:
+        """Go on, if there is something to go on from."""
+        folder = self.folder()
+        if folder is None or (folder / TRANSCRIPT).exists():
+            return "Go on from its transcript with --resume"
+        return "It had reached nothing yet; train once more"
 
     def what_is_learnt(self) -> dict[str, Flat]:
         """The settings on which the model depends, and not who waits how long for whom."""
@@ -141,7 +151,10 @@ class DryRun(SitesRun):
         float, Field(gt=0, description="Seconds to wait for sites that are not there."), SITES
     ] = 30.0
 
-    once_more: ClassVar[str] = "Inspect once more"
+    @property
+    def once_more(self) -> str:
+        """There is no more to it."""
+        return "Inspect once more"
 
     def terms(self) -> Terms:
         """On which terms the sites' tables would be put together."""

@@ -19,7 +19,7 @@ from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.errors import DataError, FederationError, OptionError
 from fedsparse.federation.flower_internals import CLOCK_AHEAD, CLOCK_BEHIND, LINE_ERRORS, reason_of
 from fedsparse.federation.site_keys import Member
-from fedsparse.federation.sites.chained_file import read_chain
+from fedsparse.federation.sites.chained_file import Chain, read_chain
 from fedsparse.federation.sites.ledger import LEDGER, spending_of
 from fedsparse.federation.sites.line import Access, keys_of, open_line
 from fedsparse.federation.sites.policy import Policy
@@ -237,8 +237,16 @@ def check_ledger(folder: Path, policy: Policy) -> Checked:
         "ledger",
         "fine" if given < policy.most_answers_per_month else "wrong",
         f"{counted(len(chain.records), 'record')}, none changed; {given:,} of "
-        f"{policy.most_answers_per_month:,} answers of 30 days are given",
+        f"{policy.most_answers_per_month:,} answers of 30 days are given; {_last_of(chain)}",
     )
+
+
+def _last_of(chain: Chain) -> str:
+    """By what people find out that a copy was put back that is not the newest."""
+    if not chain.records:
+        return "nothing is entered yet"
+    at = f"{chain.records[-1].at:%Y-%m-%d %H:%M} UTC"
+    return f"the last of {at}, with the hash {chain.last[:12]}…: a later run would be missing in it"
 
 
 def check_questions(path: Path, ledger: Path) -> Checked:

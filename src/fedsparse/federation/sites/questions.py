@@ -27,7 +27,9 @@ from fedsparse.errors import FederationError
 from fedsparse.modelling.alone import JudgeAlone
 from fedsparse.problem.rows import Rows, Without
 from fedsparse.requests import (
+    CorrectedSteps,
     Curvature,
+    Evaluate,
     JudgeCounts,
     LocalSteps,
     Request,
@@ -121,8 +123,10 @@ def _plain(request: Request) -> Request:
 
     Else the sum over all sites in some units, less that over all but one in others, would tell.
     """
-    if isinstance(request, LocalSteps) and request.batch_size is None:
-        return replace(request, seed=0, round=0)  # they say nothing where all rows are used
+    if isinstance(request, LocalSteps):
+        return _plain_steps(request)
+    if isinstance(request, Evaluate):
+        return replace(request, is_penalized=False)
     if isinstance(request, Curvature):
         return replace(request, known=request.support[:0], units=None, bits=8, only_second=False)
     if isinstance(request, Slopes):
@@ -136,6 +140,17 @@ def _plain(request: Request) -> Request:
     if isinstance(request, JudgeAlone):
         return replace(request, centre=1.0)
     return request
+
+
+def _plain_steps(request: LocalSteps) -> LocalSteps:
+    """The steps alone, whatever is told beside them."""
+    plain = replace(request, with_objective=False, with_distance=False)
+    if isinstance(plain, CorrectedSteps):
+        plain = replace(plain, with_gradient=False)
+    elif plain.batch_size is None:
+        plain = replace(plain, snapshot=None)  # a gradient of all rows needs no correction
+    # These say nothing where all rows are used.
+    return plain if plain.batch_size is not None else replace(plain, seed=0, round=0)
 
 
 def counting_of(what: str, own: FloatArray) -> Question:

@@ -42,6 +42,7 @@ from fedsparse.federation.payloads import (
     lens_to_bytes,
     to_bytes,
 )
+from fedsparse.federation.releases import objection_to_release
 from fedsparse.federation.secure.site_masking import MaskedAnswer, SiteMasking
 from fedsparse.federation.secure.statements import Epoch
 from fedsparse.federation.sites.disclosure import (
@@ -268,8 +269,9 @@ class Site:
 
     def _reply(self, message: Payload, run: int, crossed: tuple[int, int] | None) -> Payload:
         match message:
-            case Hello(wishes):
-                return self._describe(wishes, run)
+            case Hello(wishes, release):
+                objection = objection_to_release(release, "the server")
+                return Refused(objection) if objection else self._describe(wishes, run)
             case Asks():
                 return self._answer(message, run, crossed)
             case Count():

@@ -76,7 +76,8 @@ class Loss:
 
     dispersion: ClassVar[float | None] = None
     """What the mean loss is multiplied by for what the inverse second derivatives are multiplied
-    by, for covariances of estimates. None: by 1, because the loss is a log-likelihood as it is."""
+    by, for covariances of estimates. None: by 1, because the loss is a log-likelihood as it is;
+    NaN: it is none, and there are no covariances."""
 
     def __post_init__(self) -> None:
         check_not_negative("l2", self.l2)
@@ -85,6 +86,19 @@ class Loss:
     def is_compiled(self) -> bool:
         """Whether the compiled loops know it."""
         return self.code != slopes.NOT_COMPILED
+
+    @property
+    def tells_intervals(self) -> bool:
+        """Whether second derivatives say how sure coefficients are; where they are a matrix, no.
+
+        Examples
+        --------
+        >>> import fedsparse as fs
+        >>> fs.Logistic().tells_intervals, fs.Softmax().tells_intervals
+        (True, False)
+        """
+        is_likelihood = self.dispersion is None or not math.isnan(self.dispersion)
+        return is_likelihood and not self.is_by_class
 
     def encode(self, data: FederatedData) -> "EncodedTargets":
         """Check the clients' targets and turn them into the numbers the loss computes with.
@@ -126,10 +140,22 @@ class Loss:
             return AtScores(losses, first.reshape(scores.shape), second.reshape(scores.shape))
         own, weights = targets.T
         with np.errstate(all="ignore"):  # who asked looks for what is not finite
-            return AtScores(
-                weights * self.values(scores, own),
-                weights * self.slopes(scores, own),
-                weights * self.curvatures(scores, own),
+            found = {
+                "values": self.values(scores, own),
+                "slopes": self.slopes(scores, own),
+                "curvatures": self.curvatures(scores, own),
+            }
+        for what, numbers in found.items():
+            self._check_by_score(numbers, what, scores.shape)
+        with np.errstate(all="ignore"):
+            return AtScores(*(weights * numbers for numbers in found.values()))
+
+    def _check_by_score(self, found: FloatArray, what: str, shape: tuple[int, ...]) -> None:
+        """An OptionError if a class of one's own returned something else than a number a score."""
+        if np.shape(found) != shape:
+            raise OptionError(
+                f"{type(self).__name__}.{what} must return an array with a number for each score, "
+                f"of the shape {shape} and not {np.shape(found)}"
             )
 
     def drawn(self, scores: FloatArray, targets: FloatArray, rows: FloatArray) -> FloatArray | None:

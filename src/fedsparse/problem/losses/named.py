@@ -1,12 +1,12 @@
 """The losses by their names."""
 
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from fedsparse.arrays import AnyArray
 from fedsparse.errors import OptionError
 from fedsparse.problem.losses.cox import Cox
 from fedsparse.problem.losses.logistic import Logistic
-from fedsparse.problem.losses.loss import Loss
+from fedsparse.problem.losses.loss import Link, Loss, Outcome
 from fedsparse.problem.losses.poisson import Poisson
 from fedsparse.problem.losses.softmax import Softmax
 from fedsparse.problem.losses.squared import SquaredError
@@ -36,12 +36,31 @@ def register_loss(kind: type[_Kind]) -> type[_Kind]:
         ...
     fedsparse.errors.OptionError: Mine is called "logistic" as a loss of fedsparse is; rename it
     """
+    _check_said(kind)
     if kind.name in _OWN and LOSSES[kind.name] is not kind:
         raise OptionError(
             f'{kind.__name__} is called "{kind.name}" as a loss of fedsparse is; rename it'
         )
     LOSSES[kind.name] = kind
     return kind
+
+
+def _check_said(kind: type[Loss]) -> None:
+    """An OptionError if a class does not say what reports and metrics go by."""
+    for name in ("name", "measure"):
+        if not isinstance(getattr(kind, name, None), str):
+            raise OptionError(f'{kind.__name__} has no {name}; write {name} = "…" in the class')
+    if not kind.name.isidentifier():
+        raise OptionError(
+            f"{kind.__name__} is called {kind.name!r}; its name must be letters, digits and _, and "
+            "begin with a letter"
+        )
+    for name, allowed in (("outcome", get_args(Outcome)), ("link", get_args(Link))):
+        given = getattr(kind, name, None)
+        if given not in allowed:
+            raise OptionError(
+                f"{kind.__name__}.{name} is {given!r}; it must be one of {', '.join(allowed)}"
+            )
 
 
 def as_loss(loss: str | Loss) -> Loss:
@@ -54,6 +73,8 @@ def as_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
+    if isinstance(loss, type) and issubclass(loss, Loss):
+        raise OptionError(f"loss is the class {loss.__name__}; write {loss.__name__}()")
     if loss not in LOSSES:
         raise OptionError(f"unknown loss {loss!r}; use one of {', '.join(LOSSES)} or a Loss object")
     return LOSSES[loss]()

@@ -1,4 +1,4 @@
-"""How often features are found again and how sure coefficients are, of a model that is there."""
+"""What is found beside a model that is there: features found again, and how sure it all is."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from fedsparse.modelling.stability import choose_again, stability_of
 from fedsparse.modelling.summary import Stability
 
 
-def found_sure(
+def found_beside(
     engine: Engine,
     options: FitOptions,
     model: Fitted,
