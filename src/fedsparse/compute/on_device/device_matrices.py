@@ -91,8 +91,9 @@ class _RowsOnDevice(ClassRows):
 
     def product(self, left: Int64Array, right: Int64Array, weights: FloatArray) -> FloatArray:
         """Σ weight · row[left] row[right]ᵀ."""
-        weighted = self._on(left) * self._like(weights)[:, None]
-        return _host(weighted.mT @ self._on(right))
+        rows = self._on(left)
+        weighted = rows * self._like(weights)[:, None]
+        return _host(weighted.mT @ (rows if right is left else self._on(right)))
 
     def sums(self, features: Int64Array, weights: FloatArray) -> FloatArray:
         """Σ weight · row on some features."""
@@ -106,4 +107,8 @@ class _RowsOnDevice(ClassRows):
 
 
 def _host(tensor: Tensor) -> FloatArray:
-    return np.asarray(tensor.double().cpu().numpy())
+    if not tensor.is_cuda:
+        return np.asarray(tensor.double().numpy())
+    # A GPU writes to memory that cannot be moved by itself, several times faster.
+    found = torch.empty(tensor.shape, dtype=torch.float64, pin_memory=True)
+    return np.asarray(found.copy_(tensor).numpy())
