@@ -209,7 +209,7 @@ class TestInAReproduction:
         measured = []
         for name, table in (("messages", messages()), ("splits", splits()), ("scaling", scaling)):
 
-            def measure(*, quick, name=name, table=table):
+            def measure(*, quick, processes, name=name, table=table):
                 measured.append((name, quick))
                 return table
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.asked_entries import ClientMatrix
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.class_curvature import ClassRows
 from fedsparse.compute.clients import ClientHessian
@@ -91,13 +92,19 @@ class _RowsOnDevice(ClassRows):
 
     def product(self, left: Int64Array, right: Int64Array, weights: FloatArray) -> FloatArray:
         """Σ weight · row[left] row[right]ᵀ."""
-        rows = self._on(left)
-        weighted = rows * self._like(weights)[:, None]
-        return _host(weighted.mT @ (rows if right is left else self._on(right)))
+        weighted = self._on(left) * self._like(weights)[:, None]
+        return _host(weighted.mT @ self._on(right))
 
     def sums(self, features: Int64Array, weights: FloatArray) -> FloatArray:
         """Σ weight · row on some features."""
         return _host(self._like(weights) @ self._on(features))
+
+    def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
+        """Σ weight · row rowᵀ on some features."""
+        rows = self._on(features)
+        weighted = rows * self._like(weights)[:, None]
+        both = _host(weighted.mT @ rows), _host(weighted.sum(0))
+        return ClientMatrix(np.arange(features.size), both[0], float(weights.sum()), both[1])
 
     def _on(self, features: Int64Array) -> Tensor:
         return self.tensor[:, torch.from_numpy(features).to(self.tensor.device)]
