@@ -58,7 +58,8 @@ def reproduce(
     folder = out or Path(FOLDER + ("-quick" if quick else ""))
     network = Network(delay=delay, bandwidth=bandwidth)
     names = names_of(name)
-    means = Means(engine or ("torch" if device else "local"), device, maps)
+    on_gpu = (device or "").startswith("cuda")
+    means = Means(engine or ("torch" if device else "local"), device, maps, at_once=on_gpu)
     ready_folder(folder)
     with Bar() as bar:
         told = _Told(bar)
