@@ -1,5 +1,6 @@
 """``fedsparse predict`` and ``fedsparse evaluate``: a saved model on other rows."""
 
+from datetime import datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -192,7 +193,8 @@ def _write_page(
             Score(method="federated", site=name, **_score_of(own)) for name, own in every.items()
         ),
     )
-    new_rows_page(model, evaluation, source, notes).save(out)
+    page = new_rows_page(model, evaluation, source, notes, created=datetime.now())
+    page.save(out)
 
 
 def _score_of(judged: "AnyJudged") -> dict[str, Any]:

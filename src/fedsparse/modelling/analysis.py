@@ -59,6 +59,10 @@ _PER_SITE = 2000
 _PAIRS = 25
 _SEEDS = 2**63
 
+_DISPERSED = 1.3
+"""Deviance of a row above which counts are not Poisson's: theirs is 1.16 on average with a mean of
+1.3, and less with any other."""
+
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
@@ -195,6 +199,8 @@ class _Work:
             *plan.notes,
             *_notes_on_labels(prepared, self._labels),
             *_notes_on_no_features(sparsity, plan.pairs),
+            *_notes_on_too_many(self._asked, self._engine.width),
+            *_notes_on_dispersion(evaluation),
         )
         return Analysis(
             fitted,
@@ -462,6 +468,27 @@ def _notes_on_no_features(sparsity: int, pairs: int) -> list[str]:
     if sparsity > 0 or pairs == 0:
         return []
     return ["Stability was not worked out: the model has no features to be found again."]
+
+
+def _notes_on_too_many(asked: FitSpecification, width: int) -> list[str]:
+    if not isinstance(asked.sparsity, int) or asked.sparsity <= width:
+        return []
+    return [f"{asked.sparsity:,} features were asked for, and there are {width:,}."]
+
+
+def _notes_on_dispersion(evaluation: Evaluation | None) -> list[str]:
+    """That counts vary more than Poisson's, whose deviance is about 1 a row, or less."""
+    overall = None if evaluation is None else evaluation.overall
+    if overall is None:
+        return []
+    around = overall.intervals.get("deviance")
+    if around is None or around[0] <= _DISPERSED:
+        return []
+    return [
+        "Counts vary more than this model lets them: on rows it had not seen their deviance is "
+        f"{overall.metrics['deviance']:.1f} a row, where about 1 is expected. Intervals and "
+        "p-values of coefficients are too sure of themselves; those of metrics allow for it."
+    ]
 
 
 def _both(

@@ -3,8 +3,11 @@
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
@@ -228,6 +231,27 @@ class TestTrain:
         )  # fmt: skip
         assert done.returncode == 2
         assert "the run could not be started; is the server up?" in done.stderr
+
+    def test_says_when_another_server_listens(self, tmp_path):
+        for name in ("own", "other"):
+            make_keys(ServerFolder(tmp_path / name), ["localhost"])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "other/server.crt", tmp_path / "other/server.key")
+        server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        listening = threading.Thread(target=server.serve_forever)
+        listening.start()
+        try:
+            done = federation(
+                "train", tmp_path / "own", "--sparsity", 3, "--sites", 2, "--open-sums",
+                "--port", server.server_port, "--out", tmp_path / "trained",
+            )  # fmt: skip
+        finally:
+            server.shutdown()
+            listening.join()
+            server.server_close()
+        assert done.returncode == 2
+        assert "the run could not be started; another server listens there" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["status", "stop"])

@@ -17,7 +17,7 @@ OUTCOMES = {
     "counts": (fallers, Roles(target="falls", exposure="days")),
     "survival": (survivors, Roles(target="months", event="died")),
 }
-ANALYSIS = {"sparsity": 2, "stability": 1, "dense": "no"}
+ANALYSIS = {"sparsity": 2, "held_out": "fifth", "stability": 1, "dense": "no"}
 
 
 @pytest.mark.parametrize(("task", "is_secure"), [("counts", False), ("survival", True)])

@@ -9,6 +9,7 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
+from fedsparse.algorithms.long_work import told_of
 from fedsparse.engines.conversation import Conversation, converse
 from fedsparse.engines.engine import Engine
 from fedsparse.errors import (
@@ -98,9 +99,10 @@ def _train(grid: Grid, training: Training, folder: Path | None) -> Analysis:
         summary = _summary(engine, training, found, promises)
         engine.finish(summary.model.model_dump_json().encode())
     if folder is not None:
-        from fedsparse.report.fit import save_fit
+        with told_of("writing the model and the report"):
+            from fedsparse.report.fit import save_fit
 
-        save_fit(summary, folder)
+            save_fit(summary, folder)
         write_outcome(folder, {"diverged": found.fitted.result.diverged})
     result = found.fitted.result
     count = len(summary.model.features)

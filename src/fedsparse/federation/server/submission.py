@@ -148,8 +148,11 @@ def _named_as_start() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
+        asked = "is the server up?"
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            asked = "another server listens there; give this one's --port, or start it with another"
         raise FederationError(
-            f"the run could not be started; is the server up? ({reason_of(error)})"
+            f"the run could not be started; {asked} ({reason_of(error)})"
         ) from None
 
 

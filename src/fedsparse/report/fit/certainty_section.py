@@ -45,7 +45,7 @@ def certainty_sections(model: Model) -> list[Section]:
         return []
     parts: list[Part] = [
         Paragraph(_explanation(sure)),
-        Key(_key(sure)),
+        Key(_key(sure, shown)),
         Charts([forest_chart(shown, sure, ForestLook.on_page())]),
         *(Paragraph(sentence, is_hint=True) for sentence in sentences_on_certainty(model)),
         Subheading(f"{_what(sure)} per standard deviation of the feature"),
@@ -83,10 +83,13 @@ def _none(sure: HowSure) -> str:
     return "0" if sure.ratio is None else "1"
 
 
-def _key(sure: HowSure) -> dict[str, Symbol]:
+def _key(sure: HowSure, shown: Sequence[Feature]) -> dict[str, Symbol]:
+    after = [own.certainty.after_choosing for own in shown if own.certainty is not None]
+    ends = [(own.coefficient.low, own.coefficient.high) for own in after if own is not None]
+    has_bounds = any(own != (None, None) for own in ends)
     return {
         "as if chosen beforehand, without shrinkage": Symbol("ring", FAINT),
-        **({"valid after the choice": Symbol("circle", FIRST)} if sure.splits else {}),
+        **({"valid after the choice": Symbol("circle", FIRST)} if has_bounds else {}),
         "the model’s own, with shrinkage": Symbol("tick", INK),
         "no effect": Symbol("dashes", FAINT),
     }

@@ -1,6 +1,7 @@
 """The page of a model on rows that it was not learnt from."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from fedsparse.modelling.model import Model
 from fedsparse.modelling.summary import Evaluation
@@ -14,7 +15,12 @@ from fedsparse.report.parts import Notes, SettingsList
 
 
 def new_rows_page(
-    model: Model, evaluation: Evaluation, source: str, notes: Sequence[str] = ()
+    model: Model,
+    evaluation: Evaluation,
+    source: str,
+    notes: Sequence[str] = (),
+    *,
+    created: datetime,
 ) -> Page:
     """How well a model predicts rows that were collected elsewhere, and what it goes by.
 
@@ -28,6 +34,8 @@ def new_rows_page(
         Files, as they were named.
     notes
         What a reader should know, in sentences.
+    created
+        When the model was tried.
 
     Examples
     --------
@@ -36,10 +44,11 @@ def new_rows_page(
     ...               settings={}, fingerprint="", versions={})
     >>> score = Score(method="federated", site=None, rows=40, metrics={"R²": 0.7})
     >>> tested = Evaluation(folds=0, held_out="40 rows of new.csv", scores=(score,))
-    >>> new_rows_page(model, tested, "new.csv").title
+    >>> new_rows_page(model, tested, "new.csv", created=datetime(2026, 1, 31)).title
     'A model of “ldl” on other rows'
     """
     told = list(filter(None, map(without_options, notes)))
+    made = {"Made": created.strftime("%Y-%m-%d %H:%M"), "Rows": source}
     return Page(
         f"A model of {quoted(model.predicted)} on other rows",
         _introduction(model, evaluation),
@@ -47,7 +56,7 @@ def new_rows_page(
             *([Section("", [Notes("Please note", told)])] if told else []),
             *evaluation_sections(evaluation),
             *features_sections(model, None),
-            Section("How this was made", [SettingsList({"Rows": source, **_learnt(model)})]),
+            Section("How this was made", [SettingsList(made | _learnt(model))]),
         ],
         is_narrow=True,
     )
