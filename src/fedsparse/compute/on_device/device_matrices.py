@@ -95,9 +95,10 @@ class _RowsOnDevice(ClassRows):
         weighted = self._on(left) * self._like(weights)[:, None]
         return _host(weighted.mT @ self._on(right))
 
-    def sums(self, features: Int64Array, weights: FloatArray) -> FloatArray:
-        """Σ weight · row on some features."""
-        return _host(self._like(weights) @ self._on(features))
+    def gradient(self, columns: list[Int64Array]) -> FloatArray:
+        """Of all classes from one product."""
+        sums = _host(self._like(self.slopes).T @ self.tensor)
+        return np.concatenate([own[part] for own, part in zip(sums, columns, strict=True)])
 
     def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
         """Σ weight · row rowᵀ on some features."""
