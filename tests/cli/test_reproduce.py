@@ -9,6 +9,9 @@ import time
 import polars as pl
 import pytest
 
+import fedsparse as fs
+from fedsparse.cli.reproduce import reproduce as command
+from fedsparse.research.experiments import reproduction
 from tests.cli.commands import COMMAND, assert_one_line, fedsparse
 from tests.research.experiments.tiny import TINY
 
@@ -137,3 +140,18 @@ class TestErrors:
         assert finished == {path.name for path in (out / "runs").glob("*.parquet")}
         again = fedsparse("reproduce", experiment, "--out", tmp_path)
         assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "is_at_once"),
+    [({"device": "cuda"}, True), ({"device": "cuda", "in_turn": True}, False), ({}, False)],
+)
+def test_experiments_run_at_once_on_a_gpu_unless_told_otherwise(
+    tmp_path, monkeypatch, options, is_at_once
+):
+    def stop(*names, means, **others):
+        raise fs.OptionError(f"at once: {means.at_once}")
+
+    monkeypatch.setattr(reproduction, "reproduce", stop)
+    with pytest.raises(fs.OptionError, match=f"at once: {is_at_once}"):
+        command("all", out=tmp_path, **options)

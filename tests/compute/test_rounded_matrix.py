@@ -9,7 +9,13 @@ import fedsparse as fs
 from fedsparse.compute.asked_entries import AskedEntries, ClientMatrix
 from fedsparse.compute.matrices import AskedMatrices, RoundedStack
 from fedsparse.compute.rounded_matrix import as_rounded
-from fedsparse.requests.wire.matrix_bytes import matrices_from_bytes, matrices_to_bytes
+from fedsparse.compute.workers import Workers
+from fedsparse.requests.wire.matrix_bytes import (
+    matrices_from_bytes,
+    matrices_length,
+    matrices_to_bytes,
+)
+from fedsparse.requests.wire.stack_sizes import stack_bytes
 from tests.builders import STORAGES, clients_for, federate, fields_of
 
 SINGLE = 2e-7
@@ -106,7 +112,9 @@ def test_both_sides_have_the_same_bits(kind, bits):
     for own in (with_mass, without):
         asked = asked_of(12, known=[1, 4], bits=bits)
         told = as_rounded(own, asked)
-        (arrived,) = matrices_from_bytes(matrices_to_bytes([told], [asked]), [asked])
+        message = matrices_to_bytes([told], [asked])
+        assert matrices_length([told], [asked]) == len(message)
+        (arrived,) = matrices_from_bytes(message, [asked])
         assert decoded(arrived, asked).tobytes() == decoded(told, asked).tobytes()
 
 
@@ -118,6 +126,9 @@ def test_errors_of_many_clients_cancel_and_are_as_large_as_is_said(bits):
     stack = AskedMatrices((asked,), is_short=True).stack(clients)
     assert isinstance(stack, RoundedStack)
     ones = np.ones(400)
+    others = AskedMatrices((asked,), is_short=True).stack(clients, Workers(3))
+    assert others.total(ones).tobytes() == stack.total(ones).tobytes()
+    assert stack_bytes(others) == stack_bytes(stack)
     exact = sum(own.hessian for (own,) in clients)[asked.mask]
     error = stack.total(ones) - exact
     spread = np.sqrt(stack.variances(ones))

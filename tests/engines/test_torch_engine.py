@@ -57,6 +57,17 @@ def test_a_gpu_that_is_not_there_is_named_with_the_way_out(data):
         fs.run(fs.FedAvg(), data, engine="torch", device="cuda")
 
 
+def test_clients_share_a_block_as_far_as_padding_costs_nothing(data, monkeypatch):
+    sizes = np.array([3, 20, 4, 19]), np.full(4, 10)
+    assert [own.tolist() for own in device_rows._groups(*sizes, 0)] == [[1, 3], [2, 0]]
+    assert [own.tolist() for own in device_rows._groups(*sizes, 500)] == [[1, 3, 2, 0]]
+    monkeypatch.setattr(device_rows.DeviceRows, "_spare", 10**6)
+    engine = fs.TorchEngine(data, LOSS_OBJECTS["logistic"], device="cpu")
+    for own, other in zip(runs(engine), expected(data), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
+    engine.close()
+
+
 def test_an_unknown_precision_is_refused(data):
     with pytest.raises(fs.OptionError, match="precision must be 'float64' or 'float32'"):
         fs.TorchEngine(data, "logistic", "cpu", precision="float16")

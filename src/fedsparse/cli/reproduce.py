@@ -44,6 +44,12 @@ def reproduce(
             "--maps/--no-maps", help="Draw Figures 1 and 2; their t-SNE takes a minute or more."
         ),
     ] = True,
+    in_turn: Annotated[
+        bool,
+        typer.Option(
+            "--in-turn", help="One experiment after the other where a GPU's memory is short."
+        ),
+    ] = False,
 ) -> None:
     """Reproduce the paper's experiments: tables, figures, a page and a verdict on each claim.
 
@@ -58,7 +64,8 @@ def reproduce(
     folder = out or Path(FOLDER + ("-quick" if quick else ""))
     network = Network(delay=delay, bandwidth=bandwidth)
     names = names_of(name)
-    means = Means(engine or ("torch" if device else "local"), device, maps)
+    at_once = (device or "").startswith("cuda") and not in_turn
+    means = Means(engine or ("torch" if device else "local"), device, maps, at_once)
     ready_folder(folder)
     with Bar() as bar:
         told = _Told(bar)

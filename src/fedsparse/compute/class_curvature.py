@@ -51,6 +51,12 @@ class ClassRows:
         """Σ weight · row on some of the features."""
         return np.asarray(weights @ self.rows[:, features])
 
+    def gradient(self, columns: list[Int64Array]) -> FloatArray:
+        """Of the mean loss by some features of each class, class by class."""
+        return np.concatenate(
+            [self.sums(part, self.slopes[:, label]) for label, part in enumerate(columns)]
+        )
+
     def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
         """Σ weight · row rowᵀ on some of the features."""
         return ClientMatrix(
@@ -138,9 +144,7 @@ def _worked_out(
     def run(order: Int64Array) -> None:
         for place in order:
             losses[place], own = _rows_at(clients, int(which[place]), x[features], features)
-            gradients[place] = np.concatenate(
-                [own.sums(part, own.slopes[:, label]) for label, part in enumerate(columns)]
-            )
+            gradients[place] = own.gradient(columns)
             matrices[place] = work(own, columns)
 
     with one_thread():

@@ -21,6 +21,7 @@ from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compiling import compiled
 from fedsparse.compute.asked_entries import AskedEntries, ClientMatrix
 from fedsparse.compute.triangles import triangle_size
+from fedsparse.problem.select import nonzero_positions
 
 _NO_DITHER: Final = 127.5
 _LAST_BITS: Final = 1e-12
@@ -116,7 +117,7 @@ def as_rounded(own: ClientMatrix, asked: AskedEntries) -> RoundedMatrix:
         spread = _single(diagonal)
         raw = _correlations(own.hessian, units, 0.0, nowhere, spread, is_known)
         if np.count_nonzero(raw) < raw.size * _FEW:
-            pairs = np.flatnonzero(raw)
+            pairs = nonzero_positions(raw)
             step, codes = _coded(raw[pairs], nowhere[:0], spread, asked.bits)
             return RoundedMatrix(held, 0.0, nowhere[:0], spread, step, pairs, codes)
         mass, mean = _centre(own, units)

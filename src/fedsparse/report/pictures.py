@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import altair as alt
+import vl_convert
 
 from fedsparse.files import write_atomically
 from fedsparse.report.style import STYLE
@@ -30,8 +31,9 @@ def save_picture(chart: Chart, path: Path) -> list[Path]:
     ['figure-1.png', 'figure-1.svg']
     """
     png, svg = (path.with_name(path.name + suffix) for suffix in (".png", ".svg"))
-    save_png(chart, png)
-    write_atomically(svg, svg_of(chart).encode())
+    drawn = svg_of(chart)
+    write_atomically(png, _in_pixels(drawn))
+    write_atomically(svg, drawn.encode())
     return [png, svg]
 
 
@@ -54,9 +56,7 @@ def save_png(chart: Chart, path: Path) -> None:
     >>> picture.read_bytes()[1:4]
     b'PNG'
     """
-    picture = io.BytesIO()
-    _framed(chart).save(picture, format="png", scale_factor=2)
-    write_atomically(path, picture.getvalue())
+    write_atomically(path, _in_pixels(svg_of(chart)))
 
 
 def svg_of(chart: Chart) -> str:
@@ -71,6 +71,10 @@ def svg_of(chart: Chart) -> str:
     picture = io.StringIO()
     _framed(chart).save(picture, format="svg")
     return picture.getvalue()
+
+
+def _in_pixels(svg: str) -> bytes:
+    return bytes(vl_convert.svg_to_png(svg, scale=2))
 
 
 def _framed(chart: Chart) -> Chart:

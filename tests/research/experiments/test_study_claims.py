@@ -1,12 +1,14 @@
 """Verdicts of the studies on made-up tables: each can come out either way."""
 
 import math
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from fedsparse.research.experiments import reproduction
 from fedsparse.research.experiments.reproduction import reproduce
+from fedsparse.research.experiments.runner import Means
 from fedsparse.research.experiments.store import Store
 from fedsparse.research.experiments.study_claims import (
     message_claims,
@@ -209,7 +211,7 @@ class TestInAReproduction:
         measured = []
         for name, table in (("messages", messages()), ("splits", splits()), ("scaling", scaling)):
 
-            def measure(*, quick, name=name, table=table):
+            def measure(*, quick, processes, name=name, table=table):
                 measured.append((name, quick))
                 return table
 
@@ -222,6 +224,18 @@ class TestInAReproduction:
             return reproduce([str(path)], store, lambda doing: None, quick=True, **options)
 
         return work, measured
+
+    def test_experiments_at_once_give_the_tables_of_one_after_the_other(self, tmp_path):
+        names = [str(tmp_path / f"{name}.toml") for name in ("one", "other")]
+        for name in names:
+            own = TINY.replace('name = "', f'name = "{Path(name).stem}-')
+            Path(name).write_text(own)
+        at_once, after = (
+            reproduce(names, Store(tmp_path / kind), lambda doing: None, quick=True, means=means)
+            for kind, means in (("at once", Means(at_once=True)), ("after", Means()))
+        )
+        assert at_once.claims.equals(after.claims)
+        assert at_once.results.drop("seconds").equals(after.results.drop("seconds"))
 
     def test_studies_are_judged_after_the_experiments(self, reproduced):
         work, _ = reproduced

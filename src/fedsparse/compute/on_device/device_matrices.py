@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.compute.asked_entries import ClientMatrix
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.class_curvature import ClassRows
 from fedsparse.compute.clients import ClientHessian
@@ -94,9 +95,17 @@ class _RowsOnDevice(ClassRows):
         weighted = self._on(left) * self._like(weights)[:, None]
         return _host(weighted.mT @ self._on(right))
 
-    def sums(self, features: Int64Array, weights: FloatArray) -> FloatArray:
-        """Σ weight · row on some features."""
-        return _host(self._like(weights) @ self._on(features))
+    def gradient(self, columns: list[Int64Array]) -> FloatArray:
+        """Of all classes from one product."""
+        sums = _host(self._like(self.slopes).T @ self.tensor)
+        return np.concatenate([own[part] for own, part in zip(sums, columns, strict=True)])
+
+    def matrix(self, features: Int64Array, weights: FloatArray) -> ClientMatrix:
+        """Σ weight · row rowᵀ on some features."""
+        rows = self._on(features)
+        weighted = rows * self._like(weights)[:, None]
+        both = _host(weighted.mT @ rows), _host(weighted.sum(0))
+        return ClientMatrix(np.arange(features.size), both[0], float(weights.sum()), both[1])
 
     def _on(self, features: Int64Array) -> Tensor:
         return self.tensor[:, torch.from_numpy(features).to(self.tensor.device)]
@@ -106,4 +115,8 @@ class _RowsOnDevice(ClassRows):
 
 
 def _host(tensor: Tensor) -> FloatArray:
-    return np.asarray(tensor.double().cpu().numpy())
+    if not tensor.is_cuda:
+        return np.asarray(tensor.double().numpy())
+    # A GPU writes to memory that cannot be moved by itself, several times faster.
+    found = torch.empty(tensor.shape, dtype=torch.float64, pin_memory=True)
+    return np.asarray(found.copy_(tensor).numpy())

@@ -43,6 +43,20 @@ def matrices_to_bytes(matrices: Sequence[RoundedMatrix], asked: Sequence[AskedEn
     return b"".join(part for own, block in both for part in _parts(own, block))
 
 
+def matrices_length(matrices: Sequence[RoundedMatrix], asked: Sequence[AskedEntries]) -> int:
+    """How many bytes `matrices_to_bytes` writes, without writing them."""
+    return sum(_length(own, block) for own, block in zip(matrices, asked, strict=True))
+
+
+def _length(own: RoundedMatrix, asked: AskedEntries) -> int:
+    pairs = 0
+    if own.pairs is not None:
+        pairs = _places_length(own.pairs, _most_pairs(own.held, asked))
+    floats = 2 + (own.mean.size if own.mass else 0) + own.spread.size
+    codes = own.codes.size * code_type(asked.bits).itemsize
+    return 2 * _SIZE + _places_length(own.held, asked.size) + 4 * floats + pairs + codes
+
+
 def _parts(own: RoundedMatrix, asked: AskedEntries) -> list[bytes]:
     pairs = b"" if own.pairs is None else _places(own.pairs, _most_pairs(own.held, asked))
     return [
@@ -132,6 +146,11 @@ def _most_pairs(held: Int64Array, asked: AskedEntries) -> int:
 
 def _places(places: Int64Array, length: int) -> bytes:
     return wire.encode_sparse(places, np.ones(places.size), length)
+
+
+def _places_length(places: Int64Array, length: int) -> int:
+    whole = np.array([0, places.size])
+    return int(wire.encoded_sizes(whole, places, np.ones(places.size), length)[0])
 
 
 def _sized(part: bytes) -> bytes:

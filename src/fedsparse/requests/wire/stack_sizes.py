@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from fedsparse.arrays import Int64Array
 from fedsparse.compute.matrices import RoundedStack
 from fedsparse.compute.stacks import DenseStack, SparseStack, Stack
 from fedsparse.requests.wire import rice
 from fedsparse.requests.wire import vectors as wire
-from fedsparse.requests.wire.matrix_bytes import matrices_to_bytes
+from fedsparse.requests.wire.matrix_bytes import matrices_length
 from fedsparse.requests.wire.vector_arguments import FLOAT32, FLOAT64
 
 
@@ -19,8 +20,7 @@ def stack_bytes(stack: Stack) -> int:
     True
     """
     if isinstance(stack, RoundedStack):
-        blocks = stack.shape.blocks
-        return sum(len(matrices_to_bytes(client, blocks)) for client in stack.written)
+        return _matrices_bytes(stack)
     if isinstance(stack, SparseStack):
         length = int(np.prod(stack.shape))
         return int(wire.encoded_sizes(stack.pointer, stack.indices, stack.values, length).sum())
@@ -38,3 +38,14 @@ def stack_bytes(stack: Stack) -> int:
         for dtype in (FLOAT32, FLOAT64)
     )
     return full + with_zeros
+
+
+def _matrices_bytes(stack: RoundedStack) -> int:
+    lengths = np.zeros(len(stack.written), dtype=np.int64)
+
+    def measure(order: Int64Array) -> None:
+        for place in order:
+            lengths[place] = matrices_length(stack.written[place], stack.shape.blocks)
+
+    stack.workers.run(measure, np.ones_like(lengths))
+    return int(lengths.sum())

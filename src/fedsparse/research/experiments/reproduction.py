@@ -1,8 +1,10 @@
 """Reproduce experiments: run what is not on disk yet, judge the claims, write the tables."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import fields
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -10,11 +12,11 @@ import polars as pl
 from fedsparse.compute.workers import available_threads
 from fedsparse.files import ready_folder, write_atomically
 from fedsparse.research.experiments.claims import claims_table
-from fedsparse.research.experiments.experiment_settings import NAMES, check_name
+from fedsparse.research.experiments.experiment_settings import NAMES, check_name, read_settings
 from fedsparse.research.experiments.experiment_tables import Tables
 from fedsparse.research.experiments.message_study import measure_messages
-from fedsparse.research.experiments.problems import load_experiment
-from fedsparse.research.experiments.runner import Doing, Means, Runner
+from fedsparse.research.experiments.problems import Experiment, load_experiment
+from fedsparse.research.experiments.runner import Doing, ExperimentTables, Means, Runner
 from fedsparse.research.experiments.store import Store, as_parquet
 from fedsparse.research.experiments.study_claims import (
     message_claims,
@@ -75,15 +77,20 @@ def reproduce(
     means
         What to run experiments on; studies are measured by compiled loops.
     """
-    experiments = [load_experiment(name, quick=quick) for name in names]
-    for experiment in experiments:
-        _ = experiment.table  # what is missing is told before an hour of work, not after
-    found = [Runner(experiment, store, watch, means).finish() for experiment in experiments]
+    means, settings = means or Means(), [read_settings(name, quick=quick) for name in names]
+    study = partial(_studied, store, watch, quick) if studies else dict[str, pl.DataFrame]
+    if means.at_once and len(names) > 1:
+        found, studied = _all_at_once([*names], store, watch, quick, means, study)
+    else:
+        experiments = [Experiment(own) for own in settings]
+        for experiment in experiments:
+            _ = experiment.table  # what is missing is told before an hour of work, not after
+        found = [Runner(experiment, store, watch, means).finish() for experiment in experiments]
+        studied = study()
     claims = [
-        claims_table(experiment.settings, tables.results, tables.facts)
-        for experiment, tables in zip(experiments, found, strict=True)
+        claims_table(own, tables.results, tables.facts)
+        for own, tables in zip(settings, found, strict=True)
     ]
-    studied = _studied(store, watch, quick) if studies else {}
     measured = studied.get("scaling", pl.DataFrame())
     slopes = scaling_slopes(measured) if measured.height else pl.DataFrame()
     return Tables(
@@ -111,6 +118,30 @@ def save_tables(tables: Tables, folder: Path) -> None:
         if table.height:
             write_atomically(folder / f"{field.name}.parquet", as_parquet(table))
     write_atomically(folder / "claims.csv", tables.claims.write_csv().encode())
+
+
+def _all_at_once(
+    names: list[str],
+    store: Store,
+    watch: Callable[[Doing], None],
+    quick: bool,
+    means: Means,
+    study: Callable[[], dict[str, pl.DataFrame]],
+) -> tuple[list[ExperimentTables], dict[str, pl.DataFrame]]:
+    """Every experiment in a process of its own, and the studies meanwhile."""
+    # Forked processes could not use a GPU.
+    with ProcessPoolExecutor(len(names), get_context("spawn")) as pool:
+        work = partial(_finished, quick, store, means)
+        waiting = {pool.submit(work, name): name for name in names}
+        studied = study()
+        for done, finished in enumerate(as_completed(waiting), 1):
+            finished.result()
+            watch(Doing("experiments", f"{waiting[finished]} is done", done, len(names)))
+        return [one.result() for one in waiting], studied
+
+
+def _finished(quick: bool, store: Store, means: Means, name: str) -> ExperimentTables:
+    return Runner(load_experiment(name, quick=quick), store, lambda doing: None, means).finish()
 
 
 def _studied(store: Store, watch: Callable[[Doing], None], quick: bool) -> dict[str, pl.DataFrame]:

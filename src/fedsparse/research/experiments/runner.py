@@ -55,11 +55,15 @@ class Means:
         See `fedsparse.engines.opening.open_engine`.
     maps
         Whether to place clustered text on a plane, by t-SNE.
+    at_once
+        Whether experiments are run at the same time, each in a process of its own: on a GPU, which
+        mostly waits for what processes do between two rounds.
     """
 
     engine: str = "local"
     device: str | None = None
     maps: bool = True
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
