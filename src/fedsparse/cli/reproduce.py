@@ -59,6 +59,7 @@ def reproduce(
     network = Network(delay=delay, bandwidth=bandwidth)
     names = names_of(name)
     means = Means(engine or ("torch" if device else "local"), device, maps)
+    means.check()
     ready_folder(folder)
     with Bar() as bar:
         told = _Told(bar)
