@@ -11,7 +11,6 @@ from fedsparse.engines.engine import FEWEST_IN_A_SUM
 from fedsparse.errors import OptionError
 from fedsparse.federation.server.agreement import Terms
 from fedsparse.federation.server.conduct import SITES, Conduct
-from fedsparse.federation.server.transcript import TRANSCRIPT
 from fedsparse.modelling.settings import Flat
 from fedsparse.modelling.specification import FitSpecification, TableSpecification
 from fedsparse.tables.inputs import Roles, check_roles
@@ -122,6 +121,8 @@ class Training(FitSpecification, SitesRun):
     @property
     def once_more(self) -> str:
         """Go on, if there is something to go on from."""
+        from fedsparse.federation.server.transcript import TRANSCRIPT  # needs what Flower brings
+
         folder = self.folder()
         if folder is None or (folder / TRANSCRIPT).exists():
             return "Go on from its transcript with --resume"
