@@ -120,7 +120,8 @@ class TestErrors:
     def test_an_engine_that_is_not_known_is_named(self, experiment, tmp_path):
         done = fedsparse("reproduce", experiment, "--engine", "abacus", "--out", tmp_path)
         assert done.returncode == 2
-        assert_one_line(done.stderr.splitlines()[-1] + "\n", "engine must be")
+        assert_one_line(done.stderr, "engine must be")
+        assert not any(tmp_path.iterdir())  # and before anything is begun
 
     def test_an_impossible_network_is_refused(self, experiment, tmp_path):
         done = fedsparse("reproduce", experiment, "--bandwidth", 0, "--out", tmp_path)

@@ -66,6 +66,7 @@ def reproduce(
     names = names_of(name)
     at_once = (device or "").startswith("cuda") and not in_turn
     means = Means(engine or ("torch" if device else "local"), device, maps, at_once)
+    means.check()
     ready_folder(folder)
     with Bar() as bar:
         told = _Told(bar)

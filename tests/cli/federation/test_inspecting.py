@@ -71,6 +71,13 @@ class TestGeneTables:
         assert told["together"]["rows"] == 38 + 20 + 12
         assert sum(told["together"]["target"]["labels"].values()) == 70
 
+    def test_inspecting_prints_json_for_scripts(self, hospitals):
+        done = inspect(hospitals, "--json", out="json")
+        assert done.returncode == 1, done.stderr
+        told = json.loads(done.stdout)
+        assert told == json.loads((hospitals.root / "json" / "inspection.json").read_text())
+        assert "is here" in done.stderr
+
     def test_inspecting_names_every_column_that_is_left_out(self, hospitals):
         done = inspect(hospitals, "--impute", "mean", out="filled")
         assert done.returncode == 0, done.stdout + done.stderr

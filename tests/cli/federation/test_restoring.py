@@ -75,6 +75,9 @@ def test_a_site_takes_part_again_from_the_copy_of_its_folder(tmp_path):
         code, points = sites.check("bari")
         assert (code, points["roster"][0]) == (0, "ok")  # it is remembered that it was accepted
         assert re.match(r"\d+ records, none changed", points["ledger"][1])
+        told = r"the last of [-\d]+ [:\d]+ UTC, with the hash (\w{12})"
+        last = re.search(told, points["ledger"][1])
+        assert last[1] in written
         assert re.match(r"\d+ questions remembered", points["questions"][1])
 
         (bari / "questions.jsonl").rename(tmp_path / "kept.jsonl")

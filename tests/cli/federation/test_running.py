@@ -77,6 +77,12 @@ def test_status_tells_who_is_here_and_stop_ends_what_is_under_way(federation):
     assert_one_line(run.lines[-1], f"run {number} was stopped. Go on from its transcript")
     assert tell(federation, "status").stdout == before.stdout
 
+    waiting = start(federation, out="waiting", sites=3)
+    waiting.until("waiting for more")
+    assert tell(federation, "stop").stdout.endswith("is stopped. It had reached nothing yet.\n")
+    assert waiting.finish() == 2
+    assert "It had reached nothing yet; train once more" in waiting.lines[-1]
+
     none = tell(federation, "stop")
     assert none.returncode == 2
     assert_one_line(none.stderr, "no run is under way; there is nothing to stop")

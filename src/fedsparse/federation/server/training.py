@@ -121,9 +121,9 @@ class Training(FitSpecification, SitesRun):
     @property
     def once_more(self) -> str:
         """Go on, if there is something to go on from."""
-        folder = self.folder()
-        from fedsparse.federation.server.transcript import TRANSCRIPT
+        from fedsparse.federation.server.transcript import TRANSCRIPT  # needs what Flower brings
 
+        folder = self.folder()
         if folder is None or (folder / TRANSCRIPT).exists():
             return "Go on from its transcript with --resume"
         return "It had reached nothing yet; train once more"

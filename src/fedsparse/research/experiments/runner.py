@@ -18,6 +18,7 @@ from fedsparse.engines.opening import open_engine
 from fedsparse.engines.result import Result
 from fedsparse.engines.run import run_together
 from fedsparse.errors import DivergenceWarning
+from fedsparse.problem.federated import FederatedData
 from fedsparse.research.data.clusters import cluster_map
 from fedsparse.research.experiments.experiment_plan import (
     ALGORITHMS,
@@ -64,6 +65,19 @@ class Means:
     device: str | None = None
     maps: bool = True
     at_once: bool = False
+
+    def check(self) -> None:
+        """Refuse an engine that cannot be had, before any data are made.
+
+        Examples
+        --------
+        >>> Means("abacus").check()
+        Traceback (most recent call last):
+            ...
+        fedsparse.errors.OptionError: engine must be 'local' or 'torch' or 'ray', not 'abacus'
+        """
+        smallest = FederatedData.from_clients([([[1.0]], [1.0])])
+        open_engine(smallest, engine=self.engine, device=self.device).close()
 
 
 @dataclass(frozen=True)
