@@ -269,10 +269,7 @@ def _curved(model: Quadratic, keep: Int64Array | None) -> _Curved:
 def _eliminated(curved: _Curved, sparsity: int) -> Tableau:
     """Remove the feature that costs least until τ are left."""
     tableau = curved.tableau(curved.features)
-    for _ in range(curved.features.size - sparsity):
-        costs = tableau.removal_costs()
-        costs[curved.fixed] = np.inf
-        tableau.sweep(int(np.argmin(costs)))
+    tableau.remove_cheapest(curved.features.size - sparsity, fixed=curved.fixed)
     return tableau
 
 

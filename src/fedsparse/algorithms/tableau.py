@@ -126,10 +126,26 @@ class Tableau:
             self._matrix, self._pending, self._pivots, self._count, self._caught_up,
             self._diagonal, self._right, self.inside, feature,
         )  # fmt: skip
-        self._count += 1
-        if self._count == _BATCH:
-            self._apply_pending()
-        self._refresh_if_inexact(largest)
+        self._swept(1, largest)
+
+    def remove_cheapest(self, count: int, *, fixed: BoolArray) -> None:
+        """Remove the feature that costs least, so many times.
+
+        Parameters
+        ----------
+        count
+            How many features go.
+        fixed
+            Which features stay in the support.
+        """
+        while count > 0:
+            removed, largest = _remove_cheapest(
+                self._matrix, self._pending, self._pivots, self._count, self._caught_up,
+                self._diagonal, self._right, self.inside, fixed,
+                min(count, _BATCH - self._count), self._largest,
+            )  # fmt: skip
+            self._swept(removed, largest)
+            count -= removed
 
     def become(self, other: "Tableau") -> None:
         """Be the same as another one of the same quadratic, which is quicker than a new one."""
@@ -148,12 +164,15 @@ class Tableau:
         self._count = 0
         self._caught_up[:] = 0
 
-    def _refresh_if_inexact(self, largest: float) -> None:
+    def _swept(self, sweeps: int, largest: float) -> None:
         """Work the tableau out anew where sweeps have left rounding errors that matter.
 
         After as many sweeps as there are features this costs no more than they did.
         """
-        self._sweeps += 1
+        self._count += sweeps
+        self._sweeps += sweeps
+        if self._count == _BATCH:
+            self._apply_pending()
         self._largest = max(self._largest, largest)
         if self._sweeps > self.inside.size or self._largest > _SHRINKAGE * largest:
             self._work_out()
@@ -313,6 +332,33 @@ def _sweep(
         right[:, side] -= own / pivot * column
         right[feature, side] = own / abs(pivot)
     return float(np.abs(diagonal).max())
+
+
+@compiled
+def _remove_cheapest(
+    matrix: FloatArray,
+    pending: FloatArray,
+    pivots: FloatArray,
+    count: int,
+    caught_up: Int64Array,
+    diagonal: FloatArray,
+    right: FloatArray,
+    inside: BoolArray,
+    fixed: BoolArray,
+    most: int,
+    largest: float,
+) -> tuple[int, float]:
+    """Sweep out the cheapest feature until that leaves rounding errors; how often, and as above."""
+    for removed in range(most):
+        costs = _removal_costs(diagonal, right, inside & ~fixed)
+        now = _sweep(
+            matrix, pending, pivots, count + removed, caught_up,
+            diagonal, right, inside, np.argmin(costs),
+        )  # fmt: skip
+        largest = max(largest, now)
+        if largest > _SHRINKAGE * now:
+            return removed + 1, now
+    return most, now
 
 
 @compiled
