@@ -263,7 +263,7 @@ def _write(
 def _removal_costs(diagonal: FloatArray, right: FloatArray, inside: BoolArray) -> FloatArray:
     costs = np.full(inside.size, np.inf)
     for feature in np.flatnonzero(inside):
-        costs[feature] = _square(right, feature) / (-2.0 * diagonal[feature])
+        costs[feature] = _square(right, int(feature)) / (-2.0 * diagonal[feature])
     return costs
 
 
@@ -272,7 +272,9 @@ def _addition_gains(diagonal: FloatArray, right: FloatArray, inside: BoolArray) 
     gains = np.full(inside.size, -np.inf)
     for feature in np.flatnonzero(~inside):
         is_sum = diagonal[feature] <= COLLINEAR
-        gains[feature] = -1.0 if is_sum else _square(right, feature) / (2.0 * diagonal[feature])
+        gains[feature] = (
+            -1.0 if is_sum else _square(right, int(feature)) / (2.0 * diagonal[feature])
+        )
     return gains
 
 
@@ -353,7 +355,7 @@ def _remove_cheapest(
         costs = _removal_costs(diagonal, right, inside & ~fixed)
         now = _sweep(
             matrix, pending, pivots, count + removed, caught_up,
-            diagonal, right, inside, np.argmin(costs),
+            diagonal, right, inside, int(np.argmin(costs)),
         )  # fmt: skip
         largest = max(largest, now)
         if largest > _SHRINKAGE * now:
