@@ -27,6 +27,8 @@ COLLINEAR = 1e-7
 _RIDGE = 1e-10
 # So many sweeps are applied to the matrix at once: a product of matrices, which is quick.
 _BATCH = 64
+# Of the features: rows of so few are brought up to date one by one.
+_FEW = 0.25
 # A diagonal that has been so much larger has left rounding errors that matter now.
 _SHRINKAGE = 1e5
 
@@ -107,6 +109,8 @@ class Tableau:
             Which features stay in the support.
         """
         removable = np.flatnonzero(self.inside & ~fixed)
+        if removable.size > _FEW * self.inside.size:
+            self._apply_pending()
         bounds = self.addition_gains()
         bounds[~self.inside & (self._diagonal <= COLLINEAR)] = np.inf
         others = np.argsort(-bounds, kind="stable")[: np.count_nonzero(~self.inside)]
@@ -387,14 +391,16 @@ def _best_pairs(
     gains, pairs = np.zeros(most), np.zeros((most, 2), np.int64)
     squares = np.sum(right**2, axis=1)
     precisions = -1.0 / diagonal
+    is_current = count == 0
     for out in removable:
         _catch_up(matrix[out], pending, pivots, count, caught_up, out)
     for position, into in enumerate(others):
         if bounds[position] <= gains[-1]:
             break
         for out in removable:
-            share = matrix[out, into] * precisions[out]
-            complement = diagonal[into] + share * matrix[out, into]
+            entry = matrix[into, out] if is_current else matrix[out, into]
+            share = entry * precisions[out]
+            complement = diagonal[into] + share * entry
             product = 0.0
             for side in range(right.shape[1]):
                 product += right[into, side] * right[out, side]
