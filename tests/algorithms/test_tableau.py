@@ -92,6 +92,38 @@ class TestReadings:
             exact = gain(hessian, linear, support, exchange.out, exchange.into)
             assert exchange.gain == pytest.approx(exact, rel=1e-6, abs=1e-8)
 
+    @settings(max_examples=200, derandomize=True, deadline=None)
+    @given(tableaus(), st.data())
+    def test_the_cheapest_of_what_may_go_is_removed(self, problem, data):
+        hessian, linear, tableau = problem
+        size, support = len(linear), tableau.support
+        fixed = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+        loose = support[~fixed[support]]
+        for left in range(loose.size - 1, -1, -1):
+            before = tableau.support
+            tableau.remove_cheapest(1, fixed=fixed)
+            (gone,) = np.setdiff1d(before, tableau.support)
+            assert not fixed[gone]
+            lowest = min(
+                value(hessian, linear, np.setdiff1d(before, [own]))
+                for own in before[~fixed[before]]
+            )
+            reached = value(hessian, linear, tableau.support)
+            assert reached == pytest.approx(lowest, rel=1e-6, abs=1e-8)
+            assert np.count_nonzero(~fixed[tableau.support]) == left
+
+    @settings(max_examples=100, derandomize=True, deadline=None)
+    @given(tableaus(), st.data())
+    def test_another_one_taken_over_goes_its_own_way(self, problem, data):
+        hessian, linear, tableau = problem
+        other = Tableau(hessian, linear, np.arange(0))
+        other.become(tableau)
+        support = tableau.support
+        other.sweep(data.draw(st.integers(0, len(linear) - 1)))
+        for own, chosen in ((tableau, support), (other, other.support)):
+            assert own.support.tolist() == chosen.tolist()
+            assert own.value == pytest.approx(value(hessian, linear, chosen), rel=1e-6, abs=1e-8)
+
 
 class TestRounding:
     def test_many_sweeps_leave_no_errors(self):

@@ -140,6 +140,18 @@ class TestValues:
         """In numbers that the data type holds exactly, so that only sums can differ."""
         return [(Z.astype(dtype).astype(float), y) for Z, y in lacking_columns(loss)]
 
+    @pytest.mark.parametrize("fresh", [1, 2, 4])
+    def test_of_what_is_known_in_part_the_rest_is_told(self, clients, loss, dtype, storage, fresh):
+        """Few new features or many: entries between two that are known are left out, no other."""
+        x, known = somewhere(), np.delete(SUPPORT, np.arange(1, 1 + fresh))
+        data = federate(clients, storage, dtype)
+        told = ask(fs.Curvature(x, SUPPORT, known), data, loss)["hessian"]
+        is_known = np.isin(SUPPORT, known)
+        is_asked = np.triu(~(is_known[:, None] & is_known))
+        for (Z, _), entries in zip(clients, vectors_of(told), strict=True):
+            expected = hessian(Z, x, loss)[np.ix_(SUPPORT, SUPPORT)][is_asked]
+            assert_close(entries, expected)
+
     def test_slopes_equal_the_definition(self, clients, loss, storage, dtype):
         x = somewhere()
         answer = ask(fs.Slopes(x), federate(clients, storage, dtype), loss)

@@ -318,7 +318,7 @@ class FedSplice(Algorithm):
             ranked=wide.astype(np.float64),
         )
         if self._is_slow(state, models):
-            return self._once_more(state) or self._end(state, moved, gain)
+            return self._once_more(state, moved) or self._end(state, moved, gain)
         if narrow.size == 0:
             return state.remember(done=np.ones(1)).step(state.x, 0)
         if state.memory["accepted"].size == 2 and self._bits(state, wide) == 16:
@@ -411,8 +411,11 @@ class FedSplice(Algorithm):
             state = state.forget("anchor")
         return state.remember(trial=np.array([np.inf])).step(moved, 0)
 
-    def _asked_anew(self, state: State) -> State | None:
-        """Ask for second derivatives at the best x, if those that are known come from another."""
+    def _asked_anew(self, state: State, moved: FloatArray) -> State | None:
+        """Ask for second derivatives at Newton's step from the best x, if they come from elsewhere.
+
+        Those that are known are precise enough for the step, and f there is told as well.
+        """
         best = state.memory["best"]
         if "anchor" not in state.memory or np.array_equal(state.memory["anchor"], best):
             return None
@@ -420,7 +423,7 @@ class FedSplice(Algorithm):
         union, ranked = _places(state, "narrow"), _places(state, "ranked")
         if self._bits(state, ranked) == 16:
             union, state = ranked, state.remember(wide=np.ones(1))
-        return self._ask(state, union).step(best, 0)
+        return self._ask(state, union).step(moved, 0)
 
     def _widened(self, state: State) -> State | None:
         """Look farther, unless that has been done already, or is not much farther."""
@@ -431,7 +434,7 @@ class FedSplice(Algorithm):
         state = state.forget("refused").remember(wide=np.ones(1))
         return self._ask(state, ranked).step(state.memory["best"], 0)
 
-    def _once_more(self, state: State) -> State | None:
+    def _once_more(self, state: State, moved: FloatArray) -> State | None:
         """After splices that gained little: look farther, or anew if that is cheap."""
         wider = self._widened(state)
         if wider is not None:
@@ -440,16 +443,16 @@ class FedSplice(Algorithm):
             return None
         if self._bits(state, _places(state, "narrow")) == 8:
             return None
-        return self._asked_anew(state.remember(again=np.ones(1)))
+        return self._asked_anew(state.remember(again=np.ones(1)), moved)
 
     def _settle(self, state: State, models: Models) -> State:
         """Look anew, and farther once; if that is of no use, make steps on the support."""
-        found = self._asked_anew(state) or self._widened(state)
+        moved, gain = models.lowest_on_support(_known(state))
+        found = self._asked_anew(state, moved) or self._widened(state)
         if found is not None:
             return found
         if "wide" not in state.memory:  # there is nothing else to look at, but it can be searched
             return self._try(state.remember(wide=np.ones(1)), models)
-        moved, gain = models.lowest_on_support(_known(state))
         return self._end(state, moved, gain)
 
     def _end(self, state: State, moved: FloatArray, gain: float) -> State:
@@ -560,7 +563,8 @@ class FedSplice(Algorithm):
             return self._try(state.forget("mended").remember(bend=_MUCH_SHORTER * bend), models)
         refused = np.append(state.memory.get("refused", np.empty(0)), _digest(state.x))
         state = state.forget("mended").remember(refused=refused, bend=_SHORTER * bend)
-        return self._asked_anew(state) or self._try(state, models)
+        moved, _ = models.lowest_on_support(_known(state))
+        return self._asked_anew(state, moved) or self._try(state, models)
 
     def _newton(
         self, state: State, request: Slopes, answers: Answers, models: Models

@@ -154,11 +154,17 @@ def best_subset(
     tableaus = [_eliminated(curved, room), _selected(curved, room)]
     if start is not None and start.size:
         tableaus.append(curved.tableau(start))
-    found = [_exchanged(tableau, curved.fixed, model.size) for tableau in tableaus]
-    best = min(found, key=lambda support: model.minimum(curved.in_model(support)))
-    for attempt in range(min(restarts, int(_WORTH_A_RESTART / (best.size * model.size**2 + 1)))):
-        best = _restarted(curved, best, attempt)
-    return curved.in_model(best)
+    for tableau in tableaus:
+        _exchange(tableau, curved.fixed, model.size)
+    tableaus.sort(key=lambda own: model.minimum(curved.in_model(own.support)))
+    best, other = tableaus[:2]
+    attempts = min(restarts, int(_WORTH_A_RESTART / (best.support.size * model.size**2 + 1)))
+    for attempt in range(attempts):
+        other.become(best)
+        _search_again(curved, other, attempt)
+        if other.value < best.value:
+            best, other = other, best
+    return curved.in_model(best.support)
 
 
 def after_exchanges(
@@ -182,7 +188,9 @@ def after_exchanges(
     array([1, 2])
     """
     curved = _curved(model, keep)
-    return curved.in_model(_exchanged(curved.tableau(start), curved.fixed, count))
+    tableau = curved.tableau(start)
+    _exchange(tableau, curved.fixed, count)
+    return curved.in_model(tableau.support)
 
 
 def ranked_exchanges(
@@ -261,10 +269,7 @@ def _curved(model: Quadratic, keep: Int64Array | None) -> _Curved:
 def _eliminated(curved: _Curved, sparsity: int) -> Tableau:
     """Remove the feature that costs least until τ are left."""
     tableau = curved.tableau(curved.features)
-    for _ in range(curved.features.size - sparsity):
-        costs = tableau.removal_costs()
-        costs[curved.fixed] = np.inf
-        tableau.sweep(int(np.argmin(costs)))
+    tableau.remove_cheapest(curved.features.size - sparsity, fixed=curved.fixed)
     return tableau
 
 
@@ -276,33 +281,34 @@ def _selected(curved: _Curved, sparsity: int) -> Tableau:
     return tableau
 
 
-def _restarted(curved: _Curved, support: Int64Array, attempt: int) -> Int64Array:
-    """Drop a part of a support, fill it with others, exchange; the better of both."""
-    loose = support[~curved.fixed[support]]
+def _search_again(curved: _Curved, tableau: Tableau, attempt: int) -> None:
+    """Drop a part of a support, fill it with others, and exchange."""
+    loose = np.flatnonzero(tableau.inside & ~curved.fixed)
     random = np.random.default_rng(attempt)
     dropped = random.choice(loose, int(np.ceil(_DROPPED * loose.size)), replace=False)
-    tableau = curved.tableau(curved.features[support])
-    before = tableau.value
     for feature in dropped:
         tableau.sweep(int(feature))
     for _ in range(dropped.size):
         gains = tableau.addition_gains()
         gains[dropped] = -np.inf
-        if gains.max() <= 0.0:
+        into = int(np.argmax(gains))
+        if gains[into] <= 0.0:
             break
-        tableau.sweep(int(np.argmax(gains)))
-    found = _exchanged(tableau, curved.fixed, curved.features.size)
-    return found if tableau.value < before else support
+        tableau.sweep(into)
+    _exchange(tableau, curved.fixed, curved.features.size)
 
 
-def _exchanged(tableau: Tableau, fixed: BoolArray, count: int) -> Int64Array:
+def _exchange(tableau: Tableau, fixed: BoolArray, count: int) -> None:
     """Make the best exchange of one feature for another until none helps, ``count`` at most."""
     for _ in range(count):
-        support, value = tableau.support, tableau.value
-        for exchange in tableau.best_exchanges(1, fixed=fixed):
+        exchanges, value = tableau.best_exchanges(1, fixed=fixed), tableau.value
+        for exchange in exchanges:
             tableau.sweep(exchange.out)
             tableau.sweep(exchange.into)
         # What the sweeps have reached counts: by the gain alone, rounding could go in circles.
-        if value - tableau.value <= _SMALLEST_GAIN * abs(value):
-            return support
-    return tableau.support
+        if value - tableau.value > _SMALLEST_GAIN * abs(value):
+            continue
+        for exchange in exchanges:
+            tableau.sweep(exchange.into)
+            tableau.sweep(exchange.out)
+        return

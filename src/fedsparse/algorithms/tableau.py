@@ -18,7 +18,7 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotri
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
-from fedsparse.compiling import compiled
+from fedsparse.compiling import compiled, inlined
 
 COLLINEAR = 1e-7
 """Relative to a unit diagonal; a feature of which less is left counts as a sum of others."""
@@ -27,6 +27,8 @@ COLLINEAR = 1e-7
 _RIDGE = 1e-10
 # So many sweeps are applied to the matrix at once: a product of matrices, which is quick.
 _BATCH = 64
+# Of the features: rows of so few are brought up to date one by one.
+_FEW = 0.25
 # A diagonal that has been so much larger has left rounding errors that matter now.
 _SHRINKAGE = 1e5
 
@@ -70,6 +72,7 @@ class Tableau:
         self.inside[support] = True
         self._pending = np.empty((_BATCH, linear.shape[0]))
         self._pivots = np.empty(_BATCH)
+        self._caught_up = np.zeros(linear.shape[0], dtype=np.int64)
         self._count = self._sweeps = 0
         self._largest = 0.0
         self._work_out()
@@ -86,21 +89,14 @@ class Tableau:
 
     def removal_costs(self) -> FloatArray:
         """How much the minimum rises without each feature of the support; ∞ for the others."""
-        costs = np.full(self.inside.size, np.inf)
-        squares = np.sum(self._right[self.inside] ** 2, axis=1)
-        costs[self.inside] = squares / (-2 * self._diagonal[self.inside])
-        return costs
+        return _removal_costs(self._diagonal, self._right, self.inside)
 
     def addition_gains(self) -> FloatArray:
         """How much the minimum falls with each other feature.
 
         −∞ for those of the support, −1 for those that are sums of its features.
         """
-        squares = np.sum(self._right**2, axis=1)
-        gains = squares / (2 * np.maximum(self._diagonal, COLLINEAR))
-        gains[self._diagonal <= COLLINEAR] = -1.0
-        gains[self.inside] = -np.inf
-        return np.asarray(gains)
+        return _addition_gains(self._diagonal, self._right, self.inside)
 
     def best_exchanges(self, count: int, *, fixed: BoolArray) -> list[Exchange]:
         """The exchanges that lower the minimum most, the best first.
@@ -112,14 +108,16 @@ class Tableau:
         fixed
             Which features stay in the support.
         """
-        self._apply_pending()
         removable = np.flatnonzero(self.inside & ~fixed)
+        if removable.size > _FEW * self.inside.size:
+            self._apply_pending()
         bounds = self.addition_gains()
         bounds[~self.inside & (self._diagonal <= COLLINEAR)] = np.inf
         others = np.argsort(-bounds, kind="stable")[: np.count_nonzero(~self.inside)]
         gains, pairs = _best_pairs(
-            self._matrix, self._diagonal, self._right, removable, others, bounds[others], count
-        )
+            self._matrix, self._pending, self._pivots, self._count, self._caught_up,
+            self._diagonal, self._right, removable, others, bounds[others], count,
+        )  # fmt: skip
         return [
             Exchange(float(gain), int(out), int(into))
             for gain, (out, into) in zip(gains, pairs, strict=True)
@@ -129,30 +127,58 @@ class Tableau:
     def sweep(self, feature: int) -> None:
         """Add a feature to the support, or remove it if it is there."""
         largest = _sweep(
-            self._matrix, self._pending, self._pivots, self._count,
+            self._matrix, self._pending, self._pivots, self._count, self._caught_up,
             self._diagonal, self._right, self.inside, feature,
         )  # fmt: skip
-        self._count += 1
-        if self._count == _BATCH:
-            self._apply_pending()
-        self._refresh_if_inexact(largest)
+        self._swept(1, largest)
+
+    def remove_cheapest(self, count: int, *, fixed: BoolArray) -> None:
+        """Remove the feature that costs least, so many times.
+
+        Parameters
+        ----------
+        count
+            How many features go.
+        fixed
+            Which features stay in the support.
+        """
+        while count > 0:
+            removed, largest = _remove_cheapest(
+                self._matrix, self._pending, self._pivots, self._count, self._caught_up,
+                self._diagonal, self._right, self.inside, fixed,
+                min(count, _BATCH - self._count), self._largest,
+            )  # fmt: skip
+            self._swept(removed, largest)
+            count -= removed
+
+    def become(self, other: "Tableau") -> None:
+        """Be the same as another one of the same quadratic, which is quicker than a new one."""
+        other._apply_pending()
+        for name in ("inside", "_matrix", "_right", "_diagonal", "_caught_up"):
+            np.copyto(getattr(self, name), getattr(other, name))
+        self._count, self._sweeps, self._largest = other._count, other._sweeps, other._largest
 
     def _apply_pending(self) -> None:
-        """Subtract all at once what has been put off."""
+        """Subtract all at once what has been put off, from each row what it lacks."""
         pending = self._pending[: self._count]
         if not pending.size:  # nothing was put off, or no feature has curvature
             return
         divided = pending / self._pivots[: self._count].reshape(-1, 1)
-        # In place, for which the transposed of a symmetric matrix does as well.
-        dgemm(-1.0, pending.T, divided.T, 1.0, self._matrix.T, trans_b=True, overwrite_c=True)
+        is_lacking = np.arange(self._count)[:, None] >= self._caught_up
+        lacking = np.where(is_lacking, pending, 0.0)
+        dgemm(-1.0, divided.T, lacking.T, 1.0, self._matrix.T, trans_b=True, overwrite_c=True)
         self._count = 0
+        self._caught_up[:] = 0
 
-    def _refresh_if_inexact(self, largest: float) -> None:
+    def _swept(self, sweeps: int, largest: float) -> None:
         """Work the tableau out anew where sweeps have left rounding errors that matter.
 
         After as many sweeps as there are features this costs no more than they did.
         """
-        self._sweeps += 1
+        self._count += sweeps
+        self._sweeps += sweeps
+        if self._count == _BATCH:
+            self._apply_pending()
         self._largest = max(self._largest, largest)
         if self._sweeps > self.inside.size or self._largest > _SHRINKAGE * largest:
             self._work_out()
@@ -171,6 +197,7 @@ class Tableau:
         self._diagonal = np.diag(self._matrix).copy()
         self._largest = float(np.abs(self._diagonal).max(initial=0.0))
         self._count = self._sweeps = 0
+        self._caught_up[:] = 0
 
 
 def factor(hessian: FloatArray) -> FloatArray:
@@ -239,11 +266,55 @@ def _write(
 
 
 @compiled
+def _removal_costs(diagonal: FloatArray, right: FloatArray, inside: BoolArray) -> FloatArray:
+    costs = np.full(inside.size, np.inf)
+    for feature in np.flatnonzero(inside):
+        costs[feature] = _square(right, int(feature)) / (-2.0 * diagonal[feature])
+    return costs
+
+
+@compiled
+def _addition_gains(diagonal: FloatArray, right: FloatArray, inside: BoolArray) -> FloatArray:
+    gains = np.full(inside.size, -np.inf)
+    for feature in np.flatnonzero(~inside):
+        is_sum = diagonal[feature] <= COLLINEAR
+        gains[feature] = (
+            -1.0 if is_sum else _square(right, int(feature)) / (2.0 * diagonal[feature])
+        )
+    return gains
+
+
+@inlined
+def _square(right: FloatArray, feature: int) -> float:
+    """Of a row, summed over right-hand sides."""
+    square = 0.0
+    for side in range(right.shape[1]):
+        square += right[feature, side] ** 2
+    return square
+
+
+@compiled
+def _catch_up(
+    row: FloatArray,
+    pending: FloatArray,
+    pivots: FloatArray,
+    count: int,
+    caught_up: Int64Array,
+    feature: int,
+) -> None:
+    """Subtract from a feature's row what it lacks of the pending sweeps."""
+    for earlier in range(caught_up[feature], count):
+        row -= pending[earlier, feature] / pivots[earlier] * pending[earlier]
+    caught_up[feature] = count
+
+
+@compiled
 def _sweep(
     matrix: FloatArray,
     pending: FloatArray,
     pivots: FloatArray,
     count: int,
+    caught_up: Int64Array,
     diagonal: FloatArray,
     right: FloatArray,
     inside: BoolArray,
@@ -251,10 +322,9 @@ def _sweep(
 ) -> float:
     """Sweep a feature, the matrix of rank one to be subtracted later; the largest |diagonal|."""
     column = pending[count]
-    column[:] = matrix[feature]  # as it was before the pending sweeps
-    for earlier in range(count):
-        column -= pending[earlier, feature] / pivots[earlier] * pending[earlier]
-        pending[earlier, feature] = 0.0  # they no longer change the row and column written below
+    _catch_up(matrix[feature], pending, pivots, count, caught_up, feature)
+    column[:] = matrix[feature]
+    pending[:count, feature] = 0.0  # these no longer change the row and column written below
     # Raising a pivot is a ridge on this feature alone.
     pivot = column[feature] if inside[feature] else max(column[feature], COLLINEAR)
     inside[feature] = not inside[feature]
@@ -273,14 +343,45 @@ def _sweep(
 
 
 @compiled
+def _remove_cheapest(
+    matrix: FloatArray,
+    pending: FloatArray,
+    pivots: FloatArray,
+    count: int,
+    caught_up: Int64Array,
+    diagonal: FloatArray,
+    right: FloatArray,
+    inside: BoolArray,
+    fixed: BoolArray,
+    most: int,
+    largest: float,
+) -> tuple[int, float]:
+    """Sweep out the cheapest feature until that leaves rounding errors; how often, and as above."""
+    for removed in range(most):
+        costs = _removal_costs(diagonal, right, inside & ~fixed)
+        now = _sweep(
+            matrix, pending, pivots, count + removed, caught_up,
+            diagonal, right, inside, int(np.argmin(costs)),
+        )  # fmt: skip
+        largest = max(largest, now)
+        if largest > _SHRINKAGE * now:
+            return removed + 1, now
+    return most, now
+
+
+@compiled
 def _best_pairs(
     matrix: FloatArray,
+    pending: FloatArray,
+    pivots: FloatArray,
+    count: int,
+    caught_up: Int64Array,
     diagonal: FloatArray,
     right: FloatArray,
     removable: Int64Array,
     others: Int64Array,
     bounds: FloatArray,
-    count: int,
+    most: int,
 ) -> tuple[FloatArray, Int64Array]:
     """The exchanges of largest gain, the best first.
 
@@ -289,15 +390,19 @@ def _best_pairs(
     exchange never gains more than adding j alone does: others come in falling order of these
     bounds, and those that cannot be among the best are left out.
     """
-    gains, pairs = np.zeros(count), np.zeros((count, 2), np.int64)
+    gains, pairs = np.zeros(most), np.zeros((most, 2), np.int64)
     squares = np.sum(right**2, axis=1)
     precisions = -1.0 / diagonal
+    is_current = count == 0
+    for out in removable:
+        _catch_up(matrix[out], pending, pivots, count, caught_up, out)
     for position, into in enumerate(others):
         if bounds[position] <= gains[-1]:
             break
         for out in removable:
-            share = matrix[into, out] * precisions[out]
-            complement = diagonal[into] + share * matrix[into, out]
+            entry = matrix[into, out] if is_current else matrix[out, into]
+            share = entry * precisions[out]
+            complement = diagonal[into] + share * entry
             product = 0.0
             for side in range(right.shape[1]):
                 product += right[into, side] * right[out, side]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.problem.slopes import mean_derivatives
 
 _BLOCK = 1 << 15
@@ -51,6 +51,7 @@ class BlockSums:
         scores: FloatArray,
         targets: FloatArray,
         share: float = 1.0,
+        is_known: BoolArray | None = None,
     ) -> "BlockSums":
         """Sums over a block.
 
@@ -64,11 +65,14 @@ class BlockSums:
             One score, and target and weight, a row.
         share
             What the mean over these rows counts.
+        is_known
+            Of each column; where most are known, the Hessian between two different ones is 0.
         """
         value, slopes, curvatures = mean_derivatives(loss, scores, targets)
         gradient, first = share * (slopes @ rows), share * (curvatures @ rows)
         rows *= np.sqrt(share * curvatures)[:, None]
-        hessian = rows.T @ rows  # symmetric, so half of the work
+        fresh = np.arange(rows.shape[1]) if is_known is None else np.flatnonzero(~is_known)
+        hessian = _on_some(rows, fresh) if 2 * fresh.size < rows.shape[1] else rows.T @ rows
         return cls(share * value, gradient, hessian, share * float(curvatures.sum()), first)
 
     def add(self, other: "BlockSums") -> None:
@@ -78,3 +82,15 @@ class BlockSums:
         self.hessian += other.hessian
         self.mass += other.mass
         self.first += other.first
+
+
+def _on_some(rows: FloatArray, fresh: Int64Array) -> FloatArray:
+    """Products of some columns with all, and of every column with itself.
+
+    All of them are symmetric, which is half of the work: of more than half of the columns that is
+    no more.
+    """
+    hessian = np.diag(np.einsum("ij,ij->j", rows, rows))
+    hessian[fresh] = rows[:, fresh].T @ rows
+    hessian[:, fresh] = hessian[fresh].T
+    return hessian

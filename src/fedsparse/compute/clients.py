@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.kernels.plan import Plan
 from fedsparse.compute.stacks import Stack, squared_norm
@@ -27,7 +27,13 @@ class Products(Protocol):
     """Works out matrices of clients elsewhere than in this process's loops."""
 
     def mean_hessians(
-        self, x: FloatArray, columns: Int64Array, which: Int64Array, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        which: Int64Array,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> "list[ClientHessian]":
         """`Clients.mean_hessian` of some clients."""
         ...
@@ -118,27 +124,44 @@ class Clients(ABC):
 
     @abstractmethod
     def mean_hessian(
-        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        client: int,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> ClientHessian:
         """Which of some columns a client has (None: all), and its derivatives by these at ``x``.
 
         Of the Hessian only the upper triangle counts; the ℓ2 term is left out of all. For losses
         with one score a row. ``is_covered`` says that ``x`` is zero on all other columns, so that
-        rows on these are all that it takes.
+        rows on these are all that it takes. Second derivatives between two different columns that
+        are known may be left out.
         """
 
     def mean_hessians(
-        self, x: FloatArray, columns: Int64Array, which: Int64Array, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        which: Int64Array,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> list[ClientHessian]:
         """The same of some clients."""
         if self.products is not None:
-            return self.products.mean_hessians(x, columns, which, is_covered=is_covered)
+            return self.products.mean_hessians(
+                x, columns, which, is_covered=is_covered, is_known=is_known
+            )
         found: list[ClientHessian | None] = [None] * which.size
 
         def work(order: Int64Array) -> None:
             for place in order:
                 client = int(which[place])
-                found[place] = self.mean_hessian(x, columns, client, is_covered=is_covered)
+                found[place] = self.mean_hessian(
+                    x, columns, client, is_covered=is_covered, is_known=is_known
+                )
 
         with one_thread():
             self.workers.run(work, self.data.counts[which])

@@ -43,7 +43,10 @@ def hessians(
     """
     every = np.arange(support.size)
     is_covered = bool(np.isin(np.flatnonzero(x), support, assume_unique=True).all())
-    found = clients.mean_hessians(x, support, which, is_covered=is_covered)
+    (entries,) = asked.blocks
+    found = clients.mean_hessians(
+        x, support, which, is_covered=is_covered, is_known=entries.is_known
+    )
     losses = np.array([sums.loss for _, sums in found])
     matrices = [
         ClientMatrix(every if held is None else held, sums.hessian, sums.mass, sums.first)

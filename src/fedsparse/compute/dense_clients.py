@@ -215,7 +215,13 @@ class DenseClients(Clients):
         return scores[:, 0]
 
     def mean_hessian(
-        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        client: int,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> tuple[None, BlockSums]:
         """A client's derivatives by some columns; it has them all.
 
@@ -225,7 +231,9 @@ class DenseClients(Clients):
         scores = None if is_covered else self.scores(x, client)
         step = rows_in_block(columns.size)
         parts = (
-            self._block_sums(x, columns, slice(first, min(first + step, own.stop)), own, scores)
+            self._block_sums(
+                x, columns, slice(first, min(first + step, own.stop)), own, scores, is_known
+            )
             for first in range(own.start, own.stop, step)
         )
         sums = next(parts)
@@ -246,6 +254,7 @@ class DenseClients(Clients):
         block: slice,
         own: slice,
         scores: FloatArray | None,
+        is_known: BoolArray,
     ) -> BlockSums:
         """Derivatives over some of a client's rows; scores by the columns unless they are given."""
         rows = np.take(self._block.features[block], columns, axis=1).astype(np.float64, copy=False)
@@ -254,7 +263,7 @@ class DenseClients(Clients):
         else:
             at_rows = scores[block.start - own.start : block.stop - own.start]
         share = rows.shape[0] / (own.stop - own.start)
-        return BlockSums.of(self.loss.code, rows, at_rows, self.targets[block], share)
+        return BlockSums.of(self.loss.code, rows, at_rows, self.targets[block], share, is_known)
 
     def _column_block(self, clients: Int64Array) -> ColumnBlock:
         storage = self._columns.of(clients)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.clients import Clients
 from fedsparse.compute.dense_clients import DenseClients
@@ -164,7 +164,13 @@ class NumpyDenseClients(_NumpyClients, DenseClients):
     """Dense rows."""
 
     def mean_hessian(
-        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        client: int,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> tuple[None, BlockSums]:
         """A client's derivatives by some columns; it has them all."""
         rows = self.rows_on(columns, client)
@@ -192,7 +198,13 @@ class NumpySparseClients(_NumpyClients, SparseClients):
     """CSR rows."""
 
     def mean_hessian(
-        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        client: int,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> tuple[Int64Array, BlockSums]:
         """Which of some columns a client has, and its derivatives by these."""
         held = np.flatnonzero(np.isin(columns, self._columns_of(client), assume_unique=True))

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from fedsparse.arrays import AnyArray, FloatArray, Int32Array, Int64Array, UInt32Array
+from fedsparse.arrays import AnyArray, BoolArray, FloatArray, Int32Array, Int64Array, UInt32Array
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.clients import Clients, by_class
 from fedsparse.compute.kernels import csr, csr_steps, spectrum
@@ -173,7 +173,13 @@ class SparseClients(Clients):
         return csr.scores_at(self.block, client, *_with_support(x))
 
     def mean_hessian(
-        self, x: FloatArray, columns: Int64Array, client: int, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        client: int,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> tuple[Int64Array, BlockSums]:
         """Which of some columns a client has, and its derivatives by these.
 

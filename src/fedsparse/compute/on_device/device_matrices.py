@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedsparse.arrays import FloatArray, Int64Array
+from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute.asked_entries import ClientMatrix
 from fedsparse.compute.block_sums import BlockSums
 from fedsparse.compute.class_curvature import ClassRows
@@ -28,7 +28,13 @@ class DeviceProducts:
         self.rows = rows
 
     def mean_hessians(
-        self, x: FloatArray, columns: Int64Array, which: Int64Array, *, is_covered: bool
+        self,
+        x: FloatArray,
+        columns: Int64Array,
+        which: Int64Array,
+        *,
+        is_covered: bool,
+        is_known: BoolArray,
     ) -> list[ClientHessian]:
         """Loss and derivatives by some columns of some clients; see `Clients.mean_hessian`."""
         asked, vector = self.rows.tensor(columns), self.rows.vectors(x)
