@@ -685,7 +685,7 @@ class TestOptions:
         with pytest.raises(fs.OptionError, match="leave loss, engine, device and threads out"):
             fs.run(fs.FedHT(TAU), fs.LocalEngine(small()), **option)
 
-    @pytest.mark.parametrize("loss", ["huber", 3])
+    @pytest.mark.parametrize("loss", ["hubris", 3])
     def test_unknown_losses_are_refused(self, loss):
         with pytest.raises(fs.OptionError, match="unknown loss"):
             fs.run(fs.FedHT(TAU), small(), loss=loss)
