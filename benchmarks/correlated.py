@@ -29,7 +29,7 @@ NOISE = 0.5
 STEEPNESS = 3.0
 """The spread of scores that labels are drawn with."""
 
-MANY, RESTARTS, OWN_RESTARTS = 500, 20, 5
+MANY, RESTARTS, OWN_RESTARTS = 500, 20, 10
 LIMIT = 60.0
 MOST = 1.005
 
