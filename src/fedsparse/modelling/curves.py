@@ -1,10 +1,10 @@
 """Curves and figures at a threshold, read off counts of rows by predicted probability and class."""
 
 import numpy as np
-from scipy import stats
 from scipy.special import expit, logit
 
 from fedsparse.arrays import FloatArray
+from fedsparse.modelling.distributions import student_reach
 from fedsparse.modelling.intervals import LEVEL, of_auc, of_share
 from fedsparse.modelling.metrics import Judged
 from fedsparse.modelling.summary import Calibration, ClassCurves, CurvePoint, ObservedShare
@@ -185,7 +185,7 @@ def calibration_of_numbers(judged: Judged) -> Calibration | None:
 
 
 def _calibration(line: FloatArray, errors: FloatArray, freedom: float) -> Calibration:
-    half = float(stats.t.ppf((1.0 + LEVEL) / 2.0, freedom)) * errors
+    half = float(student_reach((1.0 - LEVEL) / 2.0, freedom)) * errors
     low, high = (line - half).tolist(), (line + half).tolist()
     return Calibration(
         intercept=float(line[0]),

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from fedsparse.arrays import FloatArray, Int64Array
 from fedsparse.engines.conversation import Conversation, together
 from fedsparse.modelling.certainty import LEVEL, Estimated, Interval
+from fedsparse.modelling.distributions import chi_squared_tail, student_reach
 from fedsparse.modelling.fitting import Fitted, Prepared
 from fedsparse.modelling.model import Feature
 from fedsparse.modelling.refitting import Refitted, refitting
@@ -59,7 +59,7 @@ class FoundAtSites:
         """
         (own,) = np.flatnonzero(self.support == place)
         values, errors = self.values[:, own], self.errors[:, own]
-        reach = errors * stats.t.isf((1.0 - LEVEL) / 2.0, self.freedom)
+        reach = errors * student_reach((1.0 - LEVEL) / 2.0, self.freedom)
         spread = heterogeneity(values, errors)
         return EstimatesAtSites(
             feature=feature.name,
@@ -150,7 +150,7 @@ def heterogeneity(values: FloatArray, errors: FloatArray) -> tuple[float, float]
     weights, told = 1.0 / errors[known] ** 2, values[known]
     q = float(weights @ (told - np.average(told, weights=weights)) ** 2)
     freedom = told.size - 1
-    return max(0.0, 1.0 - freedom / q) if q > 0 else 0.0, float(stats.chi2.sf(q, freedom))
+    return max(0.0, 1.0 - freedom / q) if q > 0 else 0.0, chi_squared_tail(q, freedom)
 
 
 def told_at_sites(

@@ -5,8 +5,9 @@ that folds of a cross-validation share training rows, and that other rows would 
 """
 
 import numpy as np
-from scipy import stats
 from scipy.optimize import brentq
+
+from fedsparse.modelling.distributions import chi_squared_quantile, normal_quantile, student_reach
 
 LEVEL = 0.95
 """Of all intervals."""
@@ -113,7 +114,7 @@ def of_root_mean_square(squares: float, rows: float, kurtosis: float) -> Interva
     if rows < 1 or squares <= 0:
         return None if rows < 1 else (0.0, 0.0)
     freedom = 2.0 * rows / (kurtosis - 1.0)
-    low, high = (float(stats.chi2.ppf(share, freedom)) for share in _ENDS)
+    low, high = (chi_squared_quantile(share, freedom) for share in _ENDS)
     scaled = squares / rows * freedom
     with np.errstate(divide="ignore", over="ignore"):
         return _finite(*np.sqrt(np.divide(scaled, [low, high])).tolist())
@@ -196,8 +197,8 @@ def _finite(low: float, high: float) -> Interval | None:
 
 
 def _normal_quantile() -> float:
-    return float(stats.norm.ppf((1.0 + LEVEL) / 2.0))
+    return normal_quantile((1.0 + LEVEL) / 2.0)
 
 
 def _quantile(freedom: float) -> float:
-    return float(stats.t.ppf((1.0 + LEVEL) / 2.0, freedom))
+    return float(student_reach((1.0 - LEVEL) / 2.0, freedom))

@@ -11,9 +11,9 @@ that the same test does not refuse.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from fedsparse.arrays import BoolArray, FloatArray
+from fedsparse.modelling.distributions import student_reach, student_tail
 
 SMALLEST_SHARE = 0.5
 """γ_min: the least share of splits on which a combined p-value may rest. In the paper it is 0.05,
@@ -71,7 +71,7 @@ class SplitEstimates:
         is_told = self.is_told
         with np.errstate(all="ignore"):
             sizes = np.abs(self.values) / self.errors
-        single = 2.0 * stats.t.sf(np.where(is_told, sizes, 0.0), self.freedom[:, None])
+        single = 2.0 * student_tail(np.where(is_told, sizes, 0.0), self.freedom[:, None])
         corrected = np.where(is_told, np.minimum(single * self.tests[:, None], 1.0), 1.0)
         return combined_p_values(corrected)
 
@@ -93,7 +93,7 @@ class SplitEstimates:
         for count in range(_fewest(splits), splits + 1):
             # Refused if so many splits refuse it at this level.
             share = (1.0 - level) * count / (splits * _PENALTY)
-            reach = errors * stats.t.isf(share / self.tests[is_told] / 2.0, self.freedom[is_told])
+            reach = errors * student_reach(share / self.tests[is_told] / 2.0, self.freedom[is_told])
             needed = splits - count + 1 - int(np.count_nonzero(~is_told))
             ends = _covered(values - reach, values + reach, needed)
             if ends is None:  # the splits contradict each other

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute.triangles import from_triangle
 from fedsparse.engines.conversation import Conversation
+from fedsparse.modelling.distributions import student_reach, student_tail
 from fedsparse.modelling.fitting import Prepared
 from fedsparse.requests import Answers, Curvature
 from fedsparse.threads import one_thread
@@ -64,14 +65,14 @@ class Estimates:
 
     def intervals(self, level: float) -> FloatArray:
         """Wald's, of shape (features, 2)."""
-        reach = self.errors * stats.t.isf((1.0 - level) / 2.0, self.freedom)
+        reach = self.errors * student_reach((1.0 - level) / 2.0, self.freedom)
         return np.column_stack([self.values - reach, self.values + reach])
 
     @property
     def p_values(self) -> FloatArray:
         """Of Wald's test that a coefficient is 0."""
         with np.errstate(all="ignore"):
-            return np.asarray(2.0 * stats.t.sf(np.abs(self.values) / self.errors, self.freedom))
+            return 2.0 * student_tail(np.abs(self.values) / self.errors, self.freedom)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp
-from scipy.stats import rankdata
 
 from fedsparse.arrays import BoolArray, FloatArray, Int64Array
 from fedsparse.compute import Clients
@@ -197,9 +196,15 @@ def stacked(found: list[dict[str, FloatArray]]) -> Fields:
     }
 
 
+def _ranks(scores: FloatArray) -> FloatArray:
+    """From 1; of equal scores each has the mean of theirs."""
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
 def _pairs(is_one: BoolArray, scores: FloatArray) -> tuple[float, float, float]:
     """Pairs of a class above the others, ties counting half; all pairs; all times partners."""
     ones = int(is_one.sum())
-    above = float(rankdata(scores)[is_one].sum()) - ones * (ones + 1) / 2
+    above = float(_ranks(scores)[is_one].sum()) - ones * (ones + 1) / 2
     pairs = float(ones * (scores.size - ones))
     return above, pairs, pairs * (scores.size / 2 - 1.0)

@@ -72,7 +72,6 @@ from fedsparse.federation.sites.questions import (
     counting_of,
     question_of,
 )
-from fedsparse.federation.sites.site_page import write_site_page
 from fedsparse.federation.sites.site_tables import SiteTable, Told, Wishes
 from fedsparse.federation.sites.spending import Spending
 from fedsparse.federation.sites.table_digests import table_digest
@@ -596,6 +595,9 @@ class Site:
             return Noted()
         self._finished.add(run)
         try:
+            # Charts take long to import, and a site is to start at once.
+            from fedsparse.federation.sites.site_page import write_site_page
+
             folder = self._ledger.folder
             page = write_site_page(
                 folder,
