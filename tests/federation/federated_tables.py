@@ -124,11 +124,12 @@ def estimated_at_sites(found):
 def judged(evaluation):
     """Scores by method and site and the confusion of classes, without those of pooled rows.
 
-    Curves are left out, too: a site that answers openly joins bins of few rows.
+    Curves are left out, too: a site that answers openly joins bins of few rows. And exchanges:
+    pooled rows may take one more than all others.
     """
     if evaluation is None:
         return None
     left = evaluation.model_dump()
-    del left["curves"]
+    del left["curves"], left["rounds"]
     left["scores"] = [own for own in left["scores"] if own["method"] != "pooled"]
     return left
