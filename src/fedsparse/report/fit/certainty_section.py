@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from fedsparse.modelling.certainty import Certainty, Estimated, HowSure, Interval
+from fedsparse.modelling.certainty import Estimated, HowSure, Interval
 from fedsparse.modelling.model import Feature, Model
 from fedsparse.modelling.unsure import sentences_on_certainty
 from fedsparse.report.fit.feature_effects import MOST
@@ -14,7 +14,7 @@ from fedsparse.report.fit.forest_chart import (
     forest_chart,
     interval_text,
 )
-from fedsparse.report.fit.readable_numbers import percent
+from fedsparse.report.fit.readable_numbers import p_value_text, percent
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Subheading, Symbol, Table
 from fedsparse.report.style import FAINT, FIRST, INK
@@ -30,7 +30,7 @@ def certainty_sections(model: Model) -> list[Section]:
 
     Examples
     --------
-    >>> from fedsparse.modelling.certainty import LEVEL
+    >>> from fedsparse.modelling.certainty import LEVEL, Certainty
     >>> own = Estimated.of(Interval.of(0.5, 0.1, 0.9), 9.0, has_ratio=True, p_value=0.01)
     >>> age = Feature(name="age", column="age", coefficients=(0.5,), mean=50.0, scale=9.0,
     ...               certainty=Certainty(refitted=own))
@@ -112,7 +112,9 @@ def _table(shown: Sequence[Feature], sure: HowSure, *, per_deviation: bool) -> p
     if sure.splits:
         columns["Valid after the choice"] = column([own.after_choosing for own in told])
     if sure.splits and per_deviation:
-        columns["p-value"] = [_p_value(own) for own in told]
+        columns["p-value"] = [
+            p_value_text(own.after_choosing.p_value if own.after_choosing else None) for own in told
+        ]
     return pl.DataFrame(columns)
 
 
@@ -120,13 +122,6 @@ def _interval(own: Estimated, sure: HowSure, per_deviation: bool) -> Interval | 
     if sure.ratio is None:
         return own.per_deviation if per_deviation else own.coefficient
     return own.ratio_per_deviation if per_deviation else own.ratio
-
-
-def _p_value(own: Certainty) -> str:
-    if own.after_choosing is None or own.after_choosing.p_value is None:
-        return "–"
-    value = own.after_choosing.p_value
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _hint(sure: HowSure) -> str:

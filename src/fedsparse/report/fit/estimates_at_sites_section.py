@@ -11,7 +11,7 @@ from fedsparse.modelling.summary import EstimatesAtSites, FitSummary
 from fedsparse.report.fit.chart_axes import names_axis
 from fedsparse.report.fit.feature_effects import MOST
 from fedsparse.report.fit.forest_chart import across, features_by_size, interval_text
-from fedsparse.report.fit.readable_numbers import percent
+from fedsparse.report.fit.readable_numbers import p_value_text, percent
 from fedsparse.report.page import Section
 from fedsparse.report.parts import Charts, Key, Paragraph, Part, Symbol, Table
 from fedsparse.report.style import FAINT, FIRST, INK
@@ -156,16 +156,10 @@ def _table(
         own = told[feature.name]
         line = {"Feature": feature.name}
         line["I²"] = "–" if own.inconsistency is None else percent(own.inconsistency)
-        line["p-value"] = _p_value(own.p_value)
+        line["p-value"] = p_value_text(own.p_value)
         line |= {f"at {site}": interval_text(_of(own.by_site[site], sure)) for site in sites}
         lines.append(line)
     return pl.DataFrame(lines)
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _hint(sure: HowSure, told: dict[str, EstimatesAtSites], summary: FitSummary) -> str:

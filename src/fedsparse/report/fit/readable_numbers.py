@@ -74,3 +74,16 @@ def quoted(name: str) -> str:
     '“relapse”'
     """
     return f"“{name}”"
+
+
+def p_value_text(value: float | None) -> str:
+    """A p-value for tables; those that are tiny are not told apart.
+
+    Examples
+    --------
+    >>> p_value_text(0.0123), p_value_text(4e-7), p_value_text(None)
+    ('0.012', '< 0.001', '–')
+    """
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
