@@ -22,6 +22,7 @@ _FARTHEST = math.log(1000.0)
 """Ratios beyond 1,000 or 1/1,000 are cut off: they would press all others together."""
 
 _MOST_TICKS = 8
+_FINE = (1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9)
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,11 @@ def _log_ticks(low: float, high: float) -> list[float]:
     --------
     >>> _log_ticks(0.3, 2.4), _log_ticks(0.01, 2000.0)
     ([0.3, 0.5, 0.7, 1.0, 1.5, 2.0], [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
+    >>> _log_ticks(0.88, 1.2)
+    [0.9, 1.0, 1.1, 1.2]
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+    for steps in (_FINE, (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [
             float(f"{step}e{power}")
             for power in powers
